@@ -6,9 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { silentLog } from '../../packages/server/src/base/log.ts'
 import { loadConfig } from '../../packages/server/src/config/load.ts'
 import type { Change, TableCall } from '../../packages/server/src/features/subscriptions/change-feed.ts'
-import { createClassifier, type LogPoint } from '../../packages/server/src/features/subscriptions/classifier.ts'
-import { SharedQueries } from '../../packages/server/src/features/subscriptions/shared-queries.ts'
-import { createSubscriptionQuery } from '../../packages/server/src/features/subscriptions/subscription-query.ts'
+import {
+  createClassifier,
+  type LogPoint,
+} from '../../packages/server/src/features/subscriptions/matching/classifier.ts'
+import { SharedQueries } from '../../packages/server/src/features/subscriptions/matching/shared-queries.ts'
+import { createSubscriptionQuery } from '../../packages/server/src/features/subscriptions/matching/subscription-query.ts'
 import { always, type Expr } from '../../packages/server/src/query/expr.ts'
 import { parseFilterGroups } from '../../packages/server/src/query/filter.ts'
 import type { Table } from '../../packages/server/src/query/table.ts'

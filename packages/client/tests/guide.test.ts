@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { compile } from 'svelte/compiler'
 import { compileScript, compileTemplate, parse } from 'vue/compiler-sfc'
-import { parseFences } from '../../server/tests/harness/documents.ts'
+import { parseFences } from '../../server/tests/harness/examples/documents.ts'
 
 const repository = join(import.meta.dir, '../../..')
 const blocks = parseFences(readFileSync(join(repository, 'docs/guides/react.md'), 'utf8')).map(({ text }) => ({

@@ -3,8 +3,8 @@
  * server lists. `PLINTH_SOAK=10` runs ten times as many writes and kills.
  */
 import { expect, test } from 'bun:test'
+import { spawnServer } from '../../server/tests/harness/processes/spawn.ts'
 import { rootKey } from '../../server/tests/harness/server.ts'
-import { spawnServer } from '../../server/tests/harness/spawn.ts'
 import { createClient, isPlinthError, live, memoryStorage, records } from '../src/index.ts'
 import type { LiveListState } from '../src/types/live.ts'
 import { until } from './harness/until.ts'

@@ -1,7 +1,7 @@
 /** The feature `persist` in a real browser: IndexedDB, locks and channels between tabs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Chromium, describeInBrowser, openChromium } from '../../server/tests/harness/chromium.ts'
+import { type Chromium, describeInBrowser, openChromium } from '../../server/tests/harness/processes/chromium.ts'
 import { startServer, type TestServer } from '../../server/tests/harness/server.ts'
 import type * as Plinth from '../src/index.ts'
 

@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { spawnServer } from '../../server/tests/harness/processes/spawn.ts'
 import { rootKey } from '../../server/tests/harness/server.ts'
-import { spawnServer } from '../../server/tests/harness/spawn.ts'
 import { createClient, records, type Table } from '../src/index.ts'
 
 interface Counter {

@@ -2,9 +2,9 @@
 import { afterAll, expect, test } from 'bun:test'
 import { findFreePort } from '../../../scripts/servers/private-server.ts'
 import { manualClock } from '../../server/src/base/clock.ts'
-import { describeInBrowser, openChromium, type Tab } from '../../server/tests/harness/chromium.ts'
+import { describeInBrowser, openChromium, type Tab } from '../../server/tests/harness/processes/chromium.ts'
+import { spawnServer } from '../../server/tests/harness/processes/spawn.ts'
 import { startServer } from '../../server/tests/harness/server.ts'
-import { spawnServer } from '../../server/tests/harness/spawn.ts'
 import { servePage } from './harness/page.ts'
 
 const tabCount = 20

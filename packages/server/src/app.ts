@@ -15,7 +15,7 @@ import { createUuid7 } from './base/crypto/ids.ts'
 import type { Config } from './config/config.ts'
 import type { DrainStage } from './features/feature.ts'
 import type { Endpoint } from './http/endpoint.ts'
-import { createRateLimiter } from './http/rate-limit.ts'
+import { createRateLimiter } from './http/security/rate-limit.ts'
 import { closeMs, closeRequestsMs, closeRoomsMs } from './limits/api.ts'
 import { walQuietCheckMs } from './limits/sqlite.ts'
 

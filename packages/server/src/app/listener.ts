@@ -3,8 +3,8 @@
  * later, to publish to sockets and to know the server's URL.
  */
 import { createServiceKeys } from '../access/service-keys.ts'
-import { createCors } from '../http/cors.ts'
 import type { HandleParts } from '../http/handle.ts'
+import { createCors } from '../http/security/cors.ts'
 import { openServer, type Served, type Server } from '../http/server.ts'
 import type { Api } from './api.ts'
 import { listenerBodyBytes, warnOfBodyBound } from './body-bound.ts'

@@ -4,36 +4,36 @@
  */
 import type { rateLimitRequests } from '../limits/api.ts'
 import type { Part, Unknown } from './define-parts.ts'
+import type { AnalyticsOptions } from './sections/analytics/define-analytics.ts'
 import type { AuthOptions } from './sections/auth/define-auth.ts'
-import type { AnalyticsOptions } from './sections/define-analytics.ts'
-import type { BroadcastConfig } from './sections/define-broadcasts.ts'
-import type { BucketConfig } from './sections/define-buckets.ts'
-import type { KvConfig } from './sections/define-kv.ts'
-import type { SqlDatabaseConfig } from './sections/define-sql.ts'
-import type { NamespaceConfig } from './sections/define-tables.ts'
-import type { VectorConfig } from './sections/define-vector.ts'
+import type { BroadcastConfig } from './sections/broadcasts/define-broadcasts.ts'
+import type { NamespaceConfig } from './sections/databases/define-tables.ts'
+import type { KvConfig } from './sections/kv/define-kv.ts'
 import type { PushOptions } from './sections/push/define-push.ts'
 import type { RoomConfig } from './sections/rooms/define-rooms.ts'
+import type { SqlDatabaseConfig } from './sections/sql/define-sql.ts'
+import type { BucketConfig } from './sections/storage/define-buckets.ts'
+import type { VectorConfig } from './sections/vector/define-vector.ts'
 
 export type { Auth } from '../access/auth.ts'
 export type { InstanceRule } from '../access/definition.ts'
 export type { Filter, FilterValue, RuleOp } from '../access/filter.ts'
 export { and, exists, field, not, or, where } from '../access/filter.ts'
 export type { FieldType } from '../query/table.ts'
-export type { BroadcastConfig } from './sections/define-broadcasts.ts'
-export type { BucketConfig, FileRuleConfig } from './sections/define-buckets.ts'
-export type { KvConfig } from './sections/define-kv.ts'
-export type { SqlDatabaseConfig } from './sections/define-sql.ts'
+export type { BroadcastConfig } from './sections/broadcasts/define-broadcasts.ts'
 export type {
   AccessConfig,
   FieldConfig,
   NamespaceConfig,
   RuleConfig,
   TableConfig,
-} from './sections/define-tables.ts'
-export type { VectorConfig } from './sections/define-vector.ts'
+} from './sections/databases/define-tables.ts'
+export type { KvConfig } from './sections/kv/define-kv.ts'
 export type { RoomAccessConfig, RoomConfig } from './sections/rooms/define-rooms.ts'
 export type { Room, RoomDatabase, RoomPlayer, RoomState } from './sections/rooms/room-code.ts'
+export type { SqlDatabaseConfig } from './sections/sql/define-sql.ts'
+export type { BucketConfig, FileRuleConfig } from './sections/storage/define-buckets.ts'
+export type { VectorConfig } from './sections/vector/define-vector.ts'
 
 export interface ServiceKeyConfig {
   /** Appears in the log. */

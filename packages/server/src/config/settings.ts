@@ -12,7 +12,7 @@ import type { LogLevel } from '../log-events/log-event.ts'
 import type { Mode, Settings } from './config.ts'
 import { ConfigError, suggest } from './issues.ts'
 import { loadOrCreateSecret } from './secrets.ts'
-import { readS3Settings } from './sections/s3-settings.ts'
+import { readS3Settings } from './sections/storage/s3-settings.ts'
 import { issuesOf, keyShape } from './shape.ts'
 
 /** Command-line options of settings, unparsed. */

@@ -17,7 +17,7 @@ import { openImageProcesses } from './images/process.ts'
 export { hasImageLibrary } from './images/process.ts'
 
 import type { Sandboxes } from './sandbox/sandbox.ts'
-import { createSqliteSandboxes } from './sandbox/sqlite.ts'
+import { createSqliteSandboxes } from './sandbox/sqlite/sqlite.ts'
 import type { Circuit } from './sql/circuit.ts'
 import type { Sql } from './sql/sql.ts'
 import type { PrepareInstance } from './sqlite/instance-pool.ts'
@@ -83,7 +83,7 @@ export async function createSandboxes(options: {
 }): Promise<Sandboxes> {
   const { databaseUrl, dataFolder, secret, circuit, log } = options
   if (databaseUrl === null || circuit === null) return createSqliteSandboxes({ folder: join(dataFolder, 'sql') })
-  const { createPostgresSandboxes } = await import('./sandbox/postgres.ts')
+  const { createPostgresSandboxes } = await import('./sandbox/postgres/postgres.ts')
   return createPostgresSandboxes({ url: databaseUrl, secret, circuit, log })
 }
 

@@ -1,12 +1,12 @@
 /** Runs an endpoint: authorization and validation, then its handler. */
 import type { Caller } from '../access/caller.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
-import { authorize } from './authorization.ts'
 import type { Endpoint, Reply } from './endpoint.ts'
-import { authenticateAgain, type IdentifyParts, identify } from './identify.ts'
 import { hasNoBody, readJsonObject } from './input/body.ts'
 import { validate } from './input/validate.ts'
 import type { RequestContext } from './request-context.ts'
+import { authorize } from './security/authorization.ts'
+import { authenticateAgain, type IdentifyParts, identify } from './security/identify.ts'
 
 /** An endpoint with everything that can be computed before its first request. */
 export interface PreparedEndpoint {

@@ -7,12 +7,12 @@ import type { TrustProxy } from '../base/network/address.ts'
 import { unavailable } from '../errors.ts'
 import { callEndpoint } from './call-endpoint.ts'
 import type { Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
-import type { IdentifyParts } from './identify.ts'
 import { checkHead } from './input/request-body.ts'
 import { createQueryReader } from './input/validate.ts'
 import { createReplyTemplates, isLarge, prepare } from './replies/reply.ts'
 import { createContext, type RequestContext, type RuntimeServer } from './request-context.ts'
 import { createResponder, type ResponderParts, type RespondingEndpoint } from './responder.ts'
+import type { IdentifyParts } from './security/identify.ts'
 import { type UpgradeParts, upgrade } from './upgrade.ts'
 
 export interface HandleParts extends IdentifyParts, UpgradeParts, ResponderParts {

@@ -1,11 +1,11 @@
 /** The state of one request: the handler's argument, filled in step by step, and what the pipeline needs. */
 import type { Caller } from '../access/caller.ts'
 import type { TrustProxy } from '../base/network/address.ts'
-import { anonymous } from './authorization.ts'
-import { clientAddress } from './client-address.ts'
 import type { Call, Params, SocketHandlerFactory } from './endpoint.ts'
 import { parseTarget } from './input/query-string.ts'
 import { createRequestBody } from './input/request-body.ts'
+import { anonymous } from './security/authorization.ts'
+import { clientAddress } from './security/client-address.ts'
 import type { SocketSlot } from './sockets/sockets.ts'
 
 /** The part of the runtime's server that requests need: the peer's address, timeouts and WebSocket upgrades. */

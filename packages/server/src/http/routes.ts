@@ -1,8 +1,8 @@
 /** The routing table: paths and methods of endpoints, and replies to requests that match none. */
 import { methodNotAllowed, notFound } from '../errors.ts'
-import type { Cors } from './cors.ts'
 import type { Endpoint, Params, Reply } from './endpoint.ts'
 import { empty } from './replies/reply.ts'
+import type { Cors } from './security/cors.ts'
 
 export interface Routes {
   /** Endpoints by path as declared (with `:param` segments) and method, without `:param+` paths. */

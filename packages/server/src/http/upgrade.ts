@@ -2,10 +2,10 @@
 import { countedAddress } from '../base/network/address.ts'
 import { badRequest, invalidServiceKey, unavailable } from '../errors.ts'
 import type { Call, Reply, SocketEndpoint } from './endpoint.ts'
-import type { IdentifyParts } from './identify.ts'
-import { isExempt } from './rate-limit.ts'
 import { empty } from './replies/reply.ts'
 import type { RequestContext } from './request-context.ts'
+import type { IdentifyParts } from './security/identify.ts'
+import { isExempt } from './security/rate-limit.ts'
 import type { Sockets } from './sockets/sockets.ts'
 
 export interface UpgradeParts extends Pick<IdentifyParts, 'limiter' | 'serviceKeys'> {

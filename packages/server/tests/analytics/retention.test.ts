@@ -2,9 +2,9 @@
 import { afterEach, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { engines } from '../harness/engines.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 import { countEvents, queryEvents, queryRequests, readRows, track, trackAll } from '../harness/resources/analytics.ts'
 import { startServer, type TestServer } from '../harness/server.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
 import { watchedEngine } from '../harness/users/user-rows.ts'
 
 const dayMs = 24 * 60 * 60 * 1000

@@ -3,8 +3,8 @@
  * crash of the server. Without Chromium only the README is tested.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
-import { describePageExample } from '../harness/page-example.ts'
+import { describePageExample } from '../harness/examples/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from '../harness/processes/chromium.ts'
 
 const example = describePageExample('arena')
 

@@ -1,6 +1,6 @@
 /**
- * Executes the commands of README.md, of the atlas example and of the guides as written (`harness/documents`), against
- * a running atlas with imported data. Twice, because a reader may start over.
+ * Executes the commands of README.md, of the atlas example and of the guides as written
+ * (`harness/examples/documents`), against a running atlas with imported data. Twice, because a reader may start over.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { readCountries } from '../../../../examples/atlas/countries.ts'
 import { importAtlas } from '../../../../examples/atlas/import.ts'
 import { readPlaces } from '../../../../examples/atlas/places.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { parseFences, runDocument } from '../harness/documents.ts'
+import { parseFences, runDocument } from '../harness/examples/documents.ts'
 
 const repository = join(import.meta.dir, '../../../..')
 const documents = [

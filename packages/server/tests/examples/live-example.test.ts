@@ -3,8 +3,8 @@
  * of a killed server. Without Chromium only the README is tested.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
-import { describePageExample, repository } from '../harness/page-example.ts'
+import { describePageExample, repository } from '../harness/examples/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from '../harness/processes/chromium.ts'
 
 const example = describePageExample('live')
 const tokenOf = (name: string): string => example.demo(name).replace('Authorization: Bearer ', '')

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createEmbedding, dimensions } from '../../../../examples/notes-search/embedding.ts'
 import { readNotes } from '../../../../examples/notes-search/notes.ts'
 import { fuse, type Results } from '../../../../examples/notes-search/search.ts'
-import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
-import { describePageExample } from '../harness/page-example.ts'
+import { describePageExample } from '../harness/examples/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from '../harness/processes/chromium.ts'
 
 const example = describePageExample('notes-search')
 

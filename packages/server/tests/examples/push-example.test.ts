@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createECDH } from 'node:crypto'
 import { systemClock } from '../../src/base/clock.ts'
-import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
-import { describePageExample } from '../harness/page-example.ts'
+import { describePageExample } from '../harness/examples/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from '../harness/processes/chromium.ts'
 import { openPushEndpoint } from '../harness/push/push-endpoint.ts'
 
 const keys = createECDH('prime256v1')

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
 import { Transform } from 'node:stream'
-import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
-import { describePageExample } from '../harness/page-example.ts'
+import { describePageExample } from '../harness/examples/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from '../harness/processes/chromium.ts'
 
 const MiB = 1024 * 1024
 /** The client sends eight chunks of 5 MiB; three are stored when the fourth is paused midway. */

@@ -3,9 +3,9 @@ import { afterEach, expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Environment, runCommand } from './command.ts'
+import { type Environment, runCommand } from './processes/command.ts'
+import { type SpawnedServer, spawnServer } from './processes/spawn.ts'
 import { rootKey, tokenSecret } from './server.ts'
-import { type SpawnedServer, spawnServer } from './spawn.ts'
 
 /** The environment of commands that run beside a spawned server. */
 export const environment: Environment = { PLINTH_SERVICE_KEY: rootKey, PLINTH_SECRET: tokenSecret }

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { engines } from '../harness/engines.ts'
+import { spawnServer } from '../harness/processes/spawn.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { openStore, type Store } from '../harness/resources/kv.ts'
 import { describeServer } from '../harness/server.ts'
-import { spawnServer } from '../harness/spawn.ts'
 
 const clock = manualClock()
 const kv = { usual: {}, slow: { writeInterval: 30_000 }, free: { writeInterval: 0 } }

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { environment, openCommandLine } from '../harness/command-line.ts'
-import { followText } from '../harness/follow-text.ts'
+import { environment, openCommandLine } from '../harness/processes/command-line.ts'
+import { followText } from '../harness/processes/follow-text.ts'
 
 const launcher = join(import.meta.dir, '../../bin/plinth.mjs')
 /** Runs on Node, as npm starts it. */

@@ -246,7 +246,7 @@ if (redisUrl) {
 
   test('[JOB-9] when the node that runs a job is killed, another node runs the job', async () => {
     const { one, prefix } = await openRedisNodes()
-    const holder = join(import.meta.dir, '../harness/job-holder.ts')
+    const holder = join(import.meta.dir, '../harness/processes/job-holder.ts')
     const child = Bun.spawn([process.execPath, holder, redisUrl, prefix, '1500'], { stdout: 'pipe' })
     opened.push(async () => child.kill('SIGKILL'))
     await child.stdout.getReader().read()

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Env, openCommandLine } from '../harness/command-line.ts'
+import { type Env, openCommandLine } from '../harness/processes/command-line.ts'
 
 const commandLine = openCommandLine(['node', join(import.meta.dir, '../../bin/plinth.mjs')], 'SIGTERM')
 const password = 'hushhush-hushhush'

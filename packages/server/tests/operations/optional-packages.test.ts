@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 import { filePath, store } from '../harness/storage/files.ts'
 
 const configText = `

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { engines } from '../harness/engines.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 
 const configOf = (...tables: readonly string[]): string =>
   `export default { databases: { shared: { tables: { ${tables.map((name) => `${name}: { access: { read: true } }`).join()} } } } }`

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openCommandLine } from '../harness/command-line.ts'
+import { openCommandLine } from '../harness/processes/command-line.ts'
 
 const main = join(import.meta.dir, '../../src/main.ts')
 const commandLine = openCommandLine([process.execPath, main], 'SIGKILL')

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openProject, readyUrl } from '../harness/project.ts'
-import { makeTarballs } from '../harness/tarballs.ts'
+import { openProject, readyUrl } from '../harness/packages/project.ts'
+import { makeTarballs } from '../harness/packages/tarballs.ts'
 
 const repository = join(import.meta.dir, '../../../..')
 const compilers = ['typescript-5.9', 'typescript'].map((name) => join(repository, 'node_modules', name, 'bin/tsc'))

@@ -6,7 +6,7 @@ import { posix } from 'node:path'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { checkLinks } from '../../../../scripts/tidy/links.ts'
-import { makeTarballs, type Tarball } from '../harness/tarballs.ts'
+import { makeTarballs, type Tarball } from '../harness/packages/tarballs.ts'
 
 const tarballs = makeTarballs()
 const { plinth, client, create } = tarballs
@@ -32,7 +32,7 @@ describe('contents', () => {
       'dist/main.js',
       'dist/config/define.js',
       'dist/config/define.d.ts',
-      'dist/engines/sandbox/sqlite-child.js',
+      'dist/engines/sandbox/sqlite/child.js',
       'docs/guides/records.md',
       'docs/reference/errors.md',
     ])

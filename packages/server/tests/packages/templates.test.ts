@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findFreePort } from '../../../../scripts/servers/private-server.ts'
-import { describeInBrowser, openChromium } from '../harness/chromium.ts'
-import { openProject, type Project, readyUrl } from '../harness/project.ts'
-import { makeTarballs } from '../harness/tarballs.ts'
+import { openProject, type Project, readyUrl } from '../harness/packages/project.ts'
+import { makeTarballs } from '../harness/packages/tarballs.ts'
+import { describeInBrowser, openChromium } from '../harness/processes/chromium.ts'
 
 const tarballs = makeTarballs()
 const unpacked = mkdtempSync(join(tmpdir(), 'plinth-create-'))

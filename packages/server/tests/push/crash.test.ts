@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { engines } from '../harness/engines.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 import { openFcm } from '../harness/push/fcm.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
 
 const configOf = (push: object): string =>
   `export default ${JSON.stringify({ push, rateLimits: { push: { requests: 1_000_000 } } })}`

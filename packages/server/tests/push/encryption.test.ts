@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createECDH } from 'node:crypto'
 import fc from 'fast-check'
-import { encryptWebPush } from '../../src/features/push/web-push-encryption.ts'
+import { encryptWebPush } from '../../src/features/push/providers/web-push-encryption.ts'
 import { decryptWebPush, newBrowser } from '../harness/push/web-push.ts'
 
 const bytes = (text: string): Buffer => Buffer.from(text, 'base64url')

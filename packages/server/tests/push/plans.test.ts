@@ -11,9 +11,9 @@ import { openSql } from '../../src/engines/open.ts'
 import { decorateDatabase } from '../../src/engines/sql/decorate-database.ts'
 import type { Database, Transaction } from '../../src/engines/sql/sql.ts'
 import { type SqlText, sql } from '../../src/engines/sql/sql-text.ts'
-import { createDevices } from '../../src/features/push/devices.ts'
+import { createDevices } from '../../src/features/push/devices/devices.ts'
 import { preparePushTables } from '../../src/features/push/migrations.ts'
-import { createTopics } from '../../src/features/push/topics.ts'
+import { createTopics } from '../../src/features/push/topics/topics.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plinth-push-plans-'))
 const engine = await openSql({ databaseUrl: null, dataFolder: folder, prepareInstance: async () => {}, log: silentLog })

@@ -5,9 +5,9 @@ import type { Room, RoomPlayer } from '../../src/config/define.ts'
 import { roomsPerSweepMax } from '../../src/limits/rooms.ts'
 import { query } from '../harness/client.ts'
 import { engines } from '../harness/engines.ts'
+import { spawnServer } from '../harness/processes/spawn.ts'
 import { enter, join, untilSaved } from '../harness/rooms/rooms.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
-import { spawnServer } from '../harness/spawn.ts'
 
 const clock = manualClock()
 const startMs = clock.now()

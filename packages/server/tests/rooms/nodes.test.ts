@@ -5,9 +5,9 @@ import { query } from '../harness/client.ts'
 import { closeAfterEach } from '../harness/closing.ts'
 import { sharedEngine } from '../harness/engines.ts'
 import { type Nodes, openNodes, openSharedStorage } from '../harness/nodes.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 import { applyDelta, enter, insist, join, type RoomClient, untilSaved, upgrade } from '../harness/rooms/rooms.ts'
 import { startServer, type TestServer } from '../harness/server.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
 
 const closing = closeAfterEach()
 

@@ -16,8 +16,8 @@ import {
   roomsNamespace,
   roomTableSteps,
 } from '../../src/features/rooms/migrations.ts'
-import { createRoomNodes } from '../../src/features/rooms/nodes.ts'
-import { Ownership } from '../../src/features/rooms/ownership.ts'
+import { createRoomNodes } from '../../src/features/rooms/nodes/nodes.ts'
+import { Ownership } from '../../src/features/rooms/nodes/ownership.ts'
 import { createRoomStore, type SqlRoomStore } from '../../src/features/rooms/store.ts'
 import { roomNodeLeaseMs } from '../../src/limits/rooms.ts'
 import { engines, type Storage } from '../harness/engines.ts'

@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { engines } from '../harness/engines.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 import { exec } from '../harness/resources/sql.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
 
 const configText = 'export default { sql: { main: {}, other: {} } }'
 const endless = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)'
@@ -15,7 +15,7 @@ function processesOf(server: SpawnedServer): number[] {
   return stdout
     .toString()
     .split('\n')
-    .filter((line) => line.includes(server.dataFolder) && line.includes('sandbox/sqlite-child'))
+    .filter((line) => line.includes(server.dataFolder) && line.includes('sandbox/sqlite/child'))
     .map((line) => Number.parseInt(line, 10))
 }
 

@@ -6,8 +6,8 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import type { Engine } from '../harness/engines.ts'
 import { engines } from '../harness/engines.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 import { startServer } from '../harness/server.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
 import { bucketPath, createMultipart, filePath, tusUpload, upload, uploadPart } from '../harness/storage/files.ts'
 
 const buckets = { open: { access: { read: true, write: true, delete: true } } }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { engines } from '../harness/engines.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 import { bucketPath, filePath } from '../harness/storage/files.ts'
 
 const MiB = 1024 * 1024

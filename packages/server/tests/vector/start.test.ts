@@ -6,10 +6,10 @@ import { ConfigError } from '../../src/config/issues.ts'
 import { vectorBatchMax, vectorDeletionsKept } from '../../src/limits/resources.ts'
 import { engines, sharedEngine } from '../harness/engines.ts'
 import { openNodes } from '../harness/nodes.ts'
+import { spawnServer } from '../harness/processes/spawn.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { createNumbers, dumpIndex, makeValues, onKind, perform, use, vectorKinds } from '../harness/resources/vector.ts'
 import { startServer, type TestServer } from '../harness/server.ts'
-import { spawnServer } from '../harness/spawn.ts'
 
 const opened: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -1,6 +1,6 @@
 /**
  * IP addresses and networks: the canonical form of an address, the unit of rate limits, CIDR blocks and the
- * configuration of trusted proxies. `http/client-address` reads the headers.
+ * configuration of trusted proxies. `http/security/client-address` reads the headers.
  */
 import { isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'

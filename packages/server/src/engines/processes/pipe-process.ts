@@ -1,6 +1,6 @@
 /**
  * A child process that exchanges frames over pipes: start, readiness, sending, killing and closing. The programs
- * (`sandbox/sqlite-process`, `images/process`) define the frames. A child exits when its input ends, so it never
+ * (`sandbox/sqlite/process`, `images/process`) define the frames. A child exits when its input ends, so it never
  * outlives this process.
  */
 import { withHandles } from '../../base/files/open-files.ts'

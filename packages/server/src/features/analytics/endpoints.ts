@@ -1,6 +1,6 @@
 /** HTTP endpoints of analytics. */
 import { z } from 'zod'
-import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
+import type { AnalyticsConfig } from '../../config/sections/analytics/analytics.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam, wordParam, wordParamOr } from '../../http/input/query-schema.ts'
 import { json } from '../../http/replies/reply.ts'

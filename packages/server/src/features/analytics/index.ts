@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
+import type { AnalyticsConfig } from '../../config/sections/analytics/analytics.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import type { ResponseListener } from '../../http/responder.ts'
 import { requestFlushMs, rollUpIntervalMs } from '../../limits/analytics.ts'

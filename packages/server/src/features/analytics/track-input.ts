@@ -4,7 +4,7 @@ import type { Caller } from '../../access/caller.ts'
 import { findDatetime } from '../../base/text/datetime.ts'
 import { jsonBytes } from '../../base/text/json.ts'
 import { isStorableText } from '../../base/text/text.ts'
-import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
+import type { AnalyticsConfig } from '../../config/sections/analytics/analytics.ts'
 import { accessDenied, authenticationRequired, type FieldError, type FieldErrorCode, invalid } from '../../errors.ts'
 import {
   eventNameCharsMax,

@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { permitsScope } from '../../access/service-keys.ts'
 import { isStorableText } from '../../base/text/text.ts'
-import type { KvNamespace } from '../../config/sections/kv.ts'
+import type { KvNamespace } from '../../config/sections/kv/kv.ts'
 import { invalidField, invalidServiceKey, notFound, payloadTooLarge } from '../../errors.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { isExactJson, JsonText } from '../../http/input/json-parse.ts'

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { findPrefixEnd } from '../../base/text/text.ts'
-import type { KvNamespace } from '../../config/sections/kv.ts'
+import type { KvNamespace } from '../../config/sections/kv/kv.ts'
 import { type PlatformStep, platformTable, preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql/sql-text.ts'

@@ -12,7 +12,7 @@ import {
   pushSendsAtOnceMax,
   pushSendsWaitingMax,
 } from '../../limits/push.ts'
-import { type Attempt, failed, type Later, type Outcome } from './provider.ts'
+import { type Attempt, failed, type Later, type Outcome } from './providers/provider.ts'
 
 export interface Delivery {
   /** Makes the attempt, with up to `pushRetriesMax` retries. Throws 503 without an attempt if too many are queued. */

@@ -14,7 +14,8 @@ import {
   pushLogLimitMax,
   pushUsersMax,
 } from '../../limits/push.ts'
-import { type Devices, topicOfAll } from './devices.ts'
+import { type Devices, topicOfAll } from './devices/devices.ts'
+import { checkToken } from './devices/subscription.ts'
 import type { Logs } from './logs.ts'
 import { flatPayloadShape, parsePayload, payloadOf, text } from './message.ts'
 import {
@@ -30,8 +31,7 @@ import {
   userIdSchema,
 } from './schemas.ts'
 import type { Sending } from './sending.ts'
-import { checkToken } from './subscription.ts'
-import { parseTopic } from './topics.ts'
+import { parseTopic } from './topics/topics.ts'
 
 export interface KeyEndpointsDeps {
   readonly devices: Devices

@@ -8,7 +8,7 @@ import { pushLogRetentionMs, pushLogsTrimmedMax } from '../../limits/push.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
 import type { Payload } from './message.ts'
 import type { PushTables } from './migrations.ts'
-import type { Outcome } from './provider.ts'
+import type { Outcome } from './providers/provider.ts'
 
 export interface LogEntry {
   readonly id: string

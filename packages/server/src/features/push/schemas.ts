@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import { pushDeviceIdCharsMax, pushTokenCharsMax } from '../../limits/push.ts'
-import type { Device } from './devices.ts'
+import type { Device } from './devices/devices.ts'
+import { platforms } from './devices/subscription.ts'
 import { text } from './message.ts'
-import { platforms } from './subscription.ts'
 
 export const common = { tag: 'Push', rateLimit: 'push' } as const
 

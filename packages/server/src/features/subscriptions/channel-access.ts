@@ -7,11 +7,11 @@ import { ApiError } from '../../errors.ts'
 import { subscriptionFiltersMax } from '../../limits/subscriptions.ts'
 import type { Expr } from '../../query/expr.ts'
 import { parseFilterGroups } from '../../query/filter.ts'
-import { type BroadcastChannels, broadcastNameOf, broadcastScope, findBroadcast } from './broadcast.ts'
+import { type BroadcastChannels, broadcastNameOf, broadcastScope, findBroadcast } from './broadcasts/broadcast.ts'
 import type { Resolve, TableCall } from './change-feed.ts'
 import { type FindNamespace, findTarget, withoutTag } from './channels.ts'
-import { asSubscriptionError, SubscriptionError } from './subscription-error.ts'
-import { createSubscriptionQuery, type SubscriptionQuery } from './subscription-query.ts'
+import { createSubscriptionQuery, type SubscriptionQuery } from './matching/subscription-query.ts'
+import { asSubscriptionError, SubscriptionError } from './sockets/subscription-error.ts'
 
 /** The two groups as they were sent; null for none. */
 export interface Filters {

@@ -1,6 +1,6 @@
 /** The vector feature: wires indexes to tables, search engines and the endpoint. */
 import type { Log } from '../../base/log.ts'
-import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
+import type { VectorIndexDefinition } from '../../config/sections/vector/vector.ts'
 import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import type { Vectors } from '../../engines/vectors/vectors.ts'

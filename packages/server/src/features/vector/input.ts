@@ -1,6 +1,6 @@
 /** Validates vectors of requests against their index. */
 import { isStorableText } from '../../base/text/text.ts'
-import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
+import type { VectorIndexDefinition } from '../../config/sections/vector/vector.ts'
 import { ApiError, type FieldError, invalid, invalidField } from '../../errors.ts'
 import { fieldErrorsMax } from '../../limits/api.ts'
 import { vectorIdBytesMax, vectorLengthMin, vectorNamespaceBytesMax, vectorValueMax } from '../../limits/resources.ts'

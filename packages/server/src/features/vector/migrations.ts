@@ -1,6 +1,6 @@
 /** Tables of vector indexes: the list of indexes, and one table of vectors for each. `rows` owns their contents. */
 import { ConfigError } from '../../config/issues.ts'
-import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
+import type { VectorIndexDefinition } from '../../config/sections/vector/vector.ts'
 import type { Dialect, TableRef } from '../../engines/sql/dialect.ts'
 import { type PlatformStep, platformTable } from '../../engines/sql/platform-tables.ts'
 import type { Database, Reader, Sql, Transaction } from '../../engines/sql/sql.ts'

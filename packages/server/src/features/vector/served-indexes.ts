@@ -3,7 +3,7 @@
  * that were removed or changed.
  */
 import { ConfigError } from '../../config/issues.ts'
-import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
+import type { VectorIndexDefinition } from '../../config/sections/vector/vector.ts'
 import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { VectorSource, Vectors } from '../../engines/vectors/vectors.ts'
 import { pgvectorDimensionsMax, vectorMemoryBytesMax } from '../../limits/resources.ts'

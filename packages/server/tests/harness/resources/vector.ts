@@ -3,7 +3,7 @@
  * available.
  */
 import { afterAll, beforeAll, describe } from 'bun:test'
-import type { VectorConfig } from '../../../src/config/sections/define-vector.ts'
+import type { VectorConfig } from '../../../src/config/sections/vector/define-vector.ts'
 import type { Answer, Client } from '../client.ts'
 import { createDatabase } from '../databases.ts'
 import { type Engine, engines } from '../engines.ts'

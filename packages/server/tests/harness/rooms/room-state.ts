@@ -1,10 +1,10 @@
 /** The state of a room under a handler, and a client's copy of it, for tests of assignments and deltas. */
 import { expect } from 'bun:test'
 import type { RoomState } from '../../../src/config/sections/rooms/room-code.ts'
-import { applyDelta } from '../../../src/features/rooms/engine/delta.ts'
-import type { DraftOwner } from '../../../src/features/rooms/engine/draft.ts'
-import type { JsonRecord } from '../../../src/features/rooms/engine/json.ts'
-import { LiveState } from '../../../src/features/rooms/engine/state.ts'
+import { applyDelta } from '../../../src/features/rooms/engine/state/delta.ts'
+import type { DraftOwner } from '../../../src/features/rooms/engine/state/draft.ts'
+import type { JsonRecord } from '../../../src/features/rooms/engine/state/json.ts'
+import { LiveState } from '../../../src/features/rooms/engine/state/state.ts'
 
 export const stateBytesMax = 100_000
 export const clone = <T>(value: T): T => JSON.parse(JSON.stringify(value))

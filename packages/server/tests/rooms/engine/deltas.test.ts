@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { RoomState } from '../../../src/config/sections/rooms/room-code.ts'
-import type { JsonRecord } from '../../../src/features/rooms/engine/json.ts'
-import { copyJson, jsonBytes } from '../../../src/features/rooms/engine/json.ts'
+import type { JsonRecord } from '../../../src/features/rooms/engine/state/json.ts'
+import { copyJson, jsonBytes } from '../../../src/features/rooms/engine/state/json.ts'
 import { clone, watched } from '../../harness/rooms/room-state.ts'
 
 describe('deltas', () => {

@@ -1,7 +1,7 @@
 /** What handlers may do to a state, and what it may hold. */
 import { describe, expect, test } from 'bun:test'
 import type { RoomState } from '../../../src/config/sections/rooms/room-code.ts'
-import { LiveState } from '../../../src/features/rooms/engine/state.ts'
+import { LiveState } from '../../../src/features/rooms/engine/state/state.ts'
 import { change, clone, code, stateBytesMax, watched } from '../../harness/rooms/room-state.ts'
 
 describe('assignment', () => {

@@ -5,8 +5,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findMistakes } from '../../../src/config/validate.ts'
 import { createClient } from '../../harness/client.ts'
-import { type Env, environment, openCommandLine } from '../../harness/command-line.ts'
 import { type Storage, sharedEngine } from '../../harness/engines.ts'
+import { type Env, environment, openCommandLine } from '../../harness/processes/command-line.ts'
 import { startServer } from '../../harness/server.ts'
 
 const main = join(import.meta.dir, '../../../src/main.ts')

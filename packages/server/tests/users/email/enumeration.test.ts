@@ -14,7 +14,7 @@ import type { Database, Reader, Transaction } from '../../../src/engines/sql/sql
 import { openUsers, type Users } from '../../../src/features/users/index.ts'
 import type { Call } from '../../../src/http/endpoint.ts'
 import { emptyBody } from '../../../src/http/input/request-body.ts'
-import { createRateLimiter } from '../../../src/http/rate-limit.ts'
+import { createRateLimiter } from '../../../src/http/security/rate-limit.ts'
 import { responseBytesMax } from '../../../src/limits/api.ts'
 import type { Answer } from '../../harness/client.ts'
 import { createTestSettings, parseTestConfig, type WrittenConfig } from '../../harness/config.ts'

@@ -3,7 +3,7 @@
  * serializes them. Reported as skipped where Chromium is not installed.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { describeInBrowser, openChromium } from '../../harness/chromium.ts'
+import { describeInBrowser, openChromium } from '../../harness/processes/chromium.ts'
 import { startServer, type TestServer } from '../../harness/server.ts'
 import { signUp, type TestUser } from '../../harness/users/test-user.ts'
 

@@ -5,7 +5,7 @@
 import type { NamespaceDefinition, Rule, TableDefinition } from '../../../access/definition.ts'
 import type { Table } from '../../../query/table.ts'
 import type { ConfigIssue } from '../../issues.ts'
-import { createTable, entriesOf } from '../tables.ts'
+import { createTable, entriesOf } from '../databases/tables.ts'
 
 const namespace = 'shared'
 const name = '_users_public'

@@ -4,13 +4,13 @@
  */
 import type { RoomLeaveReason } from '../../../config/sections/rooms/room-code.ts'
 import { type CloseCode, closeCodes } from '../../../http/sockets/socket-protocol.ts'
-import type { Fanout } from './fanout.ts'
-import type { HandlerExecutor } from './handler-executor.ts'
-import type { Journal } from './journal.ts'
-import { assemble, encode, errorText } from './messages.ts'
+import type { HandlerExecutor } from './handlers/handler-executor.ts'
+import type { Fanout } from './messages/fanout.ts'
+import { assemble, encode, errorText } from './messages/messages.ts'
+import type { Journal } from './persistence/journal.ts'
+import type { RoomData } from './persistence/room-data.ts'
 import type { Connection, Player } from './players.ts'
 import type { RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from './ports.ts'
-import type { RoomData } from './room-data.ts'
 
 export interface MembershipDeps extends Pick<RoomsDeps, 'network' | 'elapsedMs'> {
   readonly key: RoomKey

@@ -1,9 +1,9 @@
 /** The players of a room and their sockets. Occupancy is derived from them. */
 import type { Auth } from '../../../access/caller.ts'
 import { playerHistoryBytesMax, playerHistoryEntriesMax, roomHistoryAgeMs } from '../../../limits/rooms.ts'
-import { History } from './history.ts'
 import type { RoomOccupancy } from './ports.ts'
-import type { LiveState } from './state.ts'
+import { History } from './state/history.ts'
+import type { LiveState } from './state/state.ts'
 
 /** Versions that a slow socket had when it was paused. */
 export interface PausedVersions {

@@ -7,7 +7,7 @@ import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import type { RoomCode, RoomDatabase, RoomPush } from '../../../config/sections/rooms/room-code.ts'
 import type { CloseCode } from '../../../http/sockets/socket-protocol.ts'
-import type { RoomText } from './messages.ts'
+import type { RoomText } from './messages/messages.ts'
 
 export interface RoomKey {
   readonly namespace: string

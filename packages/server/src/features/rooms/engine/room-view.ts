@@ -1,7 +1,7 @@
 /** A room in memory as administrators see it: its states, and its players page by page. */
 import { playerViewBytes } from '../../../limits/rooms.ts'
+import type { RoomData } from './persistence/room-data.ts'
 import type { RoomView, ViewPage } from './ports.ts'
-import type { RoomData } from './room-data.ts'
 
 /** A view of the room. Players that would exceed `bytesMax` are left out, except the first. */
 export function viewRoom(

@@ -4,13 +4,13 @@
  * `persistence` saves; `rooms` drives the ticks.
  */
 import { CommandProcessor, type Task } from './command-processor.ts'
-import { type EngineCounts, Fanout } from './fanout.ts'
 import type { Inbox } from './inbox.ts'
-import type { Journal } from './journal.ts'
-import { type PendingSave, Persistence } from './persistence.ts'
+import { type EngineCounts, Fanout } from './messages/fanout.ts'
+import { rejectOverload } from './messages/responses.ts'
+import type { Journal } from './persistence/journal.ts'
+import { type PendingSave, Persistence } from './persistence/persistence.ts'
+import type { RoomData } from './persistence/room-data.ts'
 import type { RoomCommand, RoomDefinition, RoomKey, RoomLease, RoomsDeps, RoomView, ViewPage } from './ports.ts'
-import { rejectOverload } from './responses.ts'
-import type { RoomData } from './room-data.ts'
 import { viewRoom } from './room-view.ts'
 
 /** `lost`: its lease ended; `failed`: it could not be created; `destroyed`: its state has expired. */

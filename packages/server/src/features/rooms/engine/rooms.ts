@@ -4,10 +4,13 @@
  */
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { roomsPerSweepMax, roomVersionsReserved } from '../../../limits/rooms.ts'
-import type { EngineCounts } from './fanout.ts'
 import { Inbox } from './inbox.ts'
-import { Journal } from './journal.ts'
-import { errorText } from './messages.ts'
+import type { EngineCounts } from './messages/fanout.ts'
+import { errorText } from './messages/messages.ts'
+import { rejectCommand, rejectOverload } from './messages/responses.ts'
+import { Journal } from './persistence/journal.ts'
+import { readRoomData } from './persistence/room-data.ts'
+import { SaveQueue } from './persistence/save-queue.ts'
 import {
   type RoomCommand,
   type RoomDefinition,
@@ -22,10 +25,7 @@ import {
   type SavedRoom,
   type ViewPage,
 } from './ports.ts'
-import { rejectCommand, rejectOverload } from './responses.ts'
 import { Room, type RoomEnd, type RoomWorld } from './room.ts'
-import { readRoomData } from './room-data.ts'
-import { SaveQueue } from './save-queue.ts'
 
 /** A room that is in memory, or being loaded (`room` is null). */
 interface Entry {

@@ -12,7 +12,7 @@ import { countedAddress } from '../../../base/network/address.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { ApiError } from '../../../errors.ts'
-import type { RateLimiter } from '../../../http/rate-limit.ts'
+import type { RateLimiter } from '../../../http/security/rate-limit.ts'
 import {
   deviceTokenLifetimeMs,
   mailSourcesFactor,

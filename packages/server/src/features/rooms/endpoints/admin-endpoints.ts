@@ -1,0 +1,169 @@
+/** Endpoints for administrators: list and inspect rooms in memory, kick players, hibernate rooms. */
+import { z } from 'zod'
+import { notFound } from '../../../errors.ts'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { cursorParam, limitParam } from '../../../http/input/query-schema.ts'
+import { fitItems } from '../../../http/replies/large-responses.ts'
+import { createListCursors } from '../../../http/replies/list-cursor.ts'
+import { json, jsonText } from '../../../http/replies/reply.ts'
+import { roomListLimit, roomListLimitMax, roomNameCharsMax } from '../../../limits/rooms.ts'
+import type { RoomView } from '../engine/ports.ts'
+import { listNameOf } from './room-page.ts'
+import { metadataSchema, occupancySchema, readScope, roomSchema, tag, writeScope } from './schemas.ts'
+import type { Summaries } from './summaries.ts'
+
+export interface AdminEndpointsDeps {
+  readonly summaries: Summaries
+  /** Limit of the bytes of all items in a response. */
+  readonly itemsBytesMax: () => number
+  /** Seals cursors. */
+  readonly secret: string
+}
+
+const listSchema = z.object({
+  limit: limitParam({ default: roomListLimit, max: roomListLimitMax }),
+  cursor: cursorParam(),
+})
+const inspectSchema = roomSchema.extend({ cursor: cursorParam('`cursor` of the previous page of players') })
+const playerSchema = roomSchema.extend({ userId: z.string().min(1).max(roomNameCharsMax) })
+
+const truncated = z.literal(true).optional()
+const okSchema = z.object({ ok: z.literal(true) })
+const roomListSchema = z.object({
+  rooms: z.array(z.object({ namespace: z.string(), roomId: z.string(), occupancy: occupancySchema })),
+  cursor: z.string().nullable(),
+  truncated,
+})
+const viewSchema = z.object({
+  namespace: z.string(),
+  roomId: z.string(),
+  epoch: z.string(),
+  sharedVersion: z.number(),
+  shared: metadataSchema,
+  server: metadataSchema,
+  metadata: metadataSchema,
+  occupancy: occupancySchema,
+  players: z.array(
+    z.object({ userId: z.string(), connections: z.number(), state: metadataSchema, version: z.number() }),
+  ),
+  actions: z.array(
+    z.object({
+      at: z.string(),
+      userId: z.string(),
+      actionType: z.string(),
+      durationMs: z.number(),
+      error: z.string().nullable(),
+    }),
+  ),
+  truncated,
+  cursor: z.string().nullable(),
+})
+
+const common = { tag, credentials: 'service', rateLimit: 'global' } as const
+
+export const createAdminEndpoints = (deps: AdminEndpointsDeps): readonly Endpoint[] => [
+  listEndpoint(deps),
+  inspectEndpoint(deps),
+  ...commandEndpoints(deps),
+]
+
+function listEndpoint({ summaries, itemsBytesMax, secret }: AdminEndpointsDeps): Endpoint {
+  const cursors = createListCursors<[name: string]>(secret, 'rooms list')
+  return endpoint({
+    ...common,
+    name: 'rooms.list',
+    method: 'GET',
+    paths: ['/api/room/admin/rooms'],
+    summary: 'List the rooms in memory on all nodes',
+    scope: readScope,
+    query: listSchema,
+    replies: {
+      200: { description: 'Ordered by namespace and id; `cursor` is null on the last page', schema: roomListSchema },
+    },
+    async handle({ query }) {
+      const [after] = query.cursor === undefined ? [null] : cursors.parse([], query.cursor)
+      const { rooms: found, hasMore } = await summaries.list({ limit: query.limit, after })
+      const listed = found.map(({ key, occupancy }) => ({ namespace: key.namespace, roomId: key.id, occupancy }))
+      const { items: rooms, isCut } = await fitItems(listed, itemsBytesMax())
+      const last = isCut || hasMore ? found[rooms.length - 1] : undefined
+      const cursor = last ? cursors.format([], [listNameOf(last.key)]) : null
+      return json({ rooms, cursor, ...(isCut ? { truncated: true } : {}) })
+    },
+  })
+}
+
+function inspectEndpoint({ summaries, itemsBytesMax, secret }: AdminEndpointsDeps): Endpoint {
+  const cursors = createListCursors<[userId: string]>(secret, 'rooms players')
+  return endpoint({
+    ...common,
+    name: 'rooms.inspect',
+    method: 'GET',
+    paths: ['/api/room/admin/room'],
+    summary: 'Inspect a room in memory: complete state, players and latest actions',
+    description: 'Players are ordered by id. Players that do not fit in the response follow with `cursor`.',
+    scope: readScope,
+    query: inspectSchema,
+    replies: { 200: { description: 'The room', schema: viewSchema } },
+    errors: [404],
+    async handle({ query }) {
+      const { cursor, ...key } = query
+      const list = [key.namespace, key.id]
+      const [after] = cursor === undefined ? [null] : cursors.parse(list, cursor)
+      const view = await summaries.inspect(key, { after, bytesMax: itemsBytesMax() })
+      if (!view) throw notFound('Room')
+      return jsonText(viewText(view, (userId) => cursors.format(list, [userId])))
+    },
+  })
+}
+
+const commandEndpoints = ({ summaries }: AdminEndpointsDeps): readonly Endpoint[] => [
+  endpoint({
+    ...common,
+    name: 'rooms.kick',
+    method: 'POST',
+    paths: ['/api/room/admin/kick'],
+    summary: 'Remove a player from a room',
+    scope: writeScope,
+    body: playerSchema,
+    replies: { 200: { description: 'The room has received the command', schema: okSchema } },
+    errors: [404],
+    async handle({ body: { userId, ...key } }) {
+      if (!(await summaries.kick(key, userId))) throw notFound('Room')
+      return json({ ok: true })
+    },
+  }),
+  endpoint({
+    ...common,
+    name: 'rooms.hibernate',
+    method: 'POST',
+    paths: ['/api/room/admin/hibernate'],
+    summary: 'Save a room and drop it from memory',
+    description: 'A room with connected players is loaded again at once.',
+    scope: writeScope,
+    body: roomSchema,
+    replies: { 200: { description: 'Saved', schema: okSchema } },
+    errors: [404],
+    async handle({ body }) {
+      if (!(await summaries.hibernate(body))) throw notFound('Room')
+      return json({ ok: true })
+    },
+  }),
+]
+
+/** The view as JSON; its states are JSON already. */
+function viewText(
+  { key, shared, server, metadata, players, actions, isTruncated, ...view }: RoomView,
+  cursorAfter: (userId: string) => string,
+): string {
+  const last = players.at(-1)
+  const head = {
+    namespace: key.namespace,
+    roomId: key.id,
+    ...view,
+    actions: actions.map(({ atMs, ...action }) => ({ at: new Date(atMs).toISOString(), ...action })),
+    ...(isTruncated && last ? { truncated: true, cursor: cursorAfter(last.userId) } : { cursor: null }),
+  }
+  const playerTexts = players.map(({ state, ...player }) => `${JSON.stringify(player).slice(0, -1)},"state":${state}}`)
+  const states = `"shared":${shared},"server":${server},"metadata":${metadata},"players":[${playerTexts.join(',')}]`
+  return `${JSON.stringify(head).slice(0, -1)},${states}}`
+}

@@ -1,0 +1,45 @@
+/** The client address of a request. Trusts `X-Forwarded-For` only as far as trusted proxies wrote it. */
+import { canonicalAddress, matchesCidr, type TrustProxy } from '../../base/network/address.ts'
+
+/** The address of a connection that closed before its address was read. */
+export const unknownAddress = 'unknown'
+
+/**
+ * The client's canonical address. `peer` is the remote address of the connection; `headers` are read only if a proxy is
+ * trusted. Each proxy appends the address that called it, so the list is read from its end; entries before the first
+ * one that no trusted proxy wrote can be forged by the client.
+ */
+export function clientAddress(headers: Headers, peer: string | null, trust: TrustProxy): string {
+  const peerAddress = peer === null ? unknownAddress : peer.includes(':') ? (canonicalAddress(peer) ?? peer) : peer
+  if (trust.kind === 'none') return peerAddress
+  const forwarded = headers.get('x-forwarded-for')
+  if (forwarded === null) return peerAddress
+  return trust.kind === 'hops'
+    ? walk(forwarded, peerAddress, (_, step) => step < trust.hops)
+    : walk(forwarded, peerAddress, (address) => trust.networks.some((network) => matchesCidr(network, address)))
+}
+
+/**
+ * Walks from the peer towards the client while the current address is a trusted proxy and the next entry is an
+ * address.
+ */
+function walk(forwarded: string, peer: string, isProxy: (address: string, step: number) => boolean): string {
+  let address = peer
+  let end = forwarded.length
+  for (let step = 0; end >= 0 && isProxy(address, step); step++) {
+    const comma = end === 0 ? -1 : forwarded.lastIndexOf(',', end - 1)
+    const next = entryAddress(forwarded.slice(comma + 1, end).trim())
+    if (next === null) return address
+    address = next
+    end = comma
+  }
+  return address
+}
+
+/** An entry's address; some proxies append a port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function entryAddress(entry: string): string | null {
+  const bracketed = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(entry)
+  if (bracketed?.[1] !== undefined) return canonicalAddress(bracketed[1])
+  const dotted = /^([\d.]+):\d{1,5}$/.exec(entry)
+  return canonicalAddress(dotted?.[1] ?? entry)
+}
