@@ -5,7 +5,7 @@ import { checkRetiredWords } from './checks/retired-words.ts'
 import { checkAdapters, checkBodyReaders, checkCycles, checkFeatures, checkLine, checkRuntime } from './tidy/imports.ts'
 import { checkLinks } from './tidy/links.ts'
 import type { Repository } from './tidy/repository.ts'
-import { checkBanned, checkMachine, checkNames, checkOpening, checkSize } from './tidy/style.ts'
+import { checkBanned, checkFolders, checkMachine, checkNames, checkOpening, checkSize } from './tidy/style.ts'
 
 /** Checks by rule; each error names the remedy. */
 export const tidyChecks: Readonly<Record<string, (repository: Repository) => string[]>> = {
@@ -16,6 +16,7 @@ export const tidyChecks: Readonly<Record<string, (repository: Repository) => str
   'one file reads the bodies of requests': checkBodyReaders,
   'imports make no cycle': checkCycles,
   'files and lines have a bound': checkSize,
+  'folders have a bound': checkFolders,
   'file names say what a file owns': checkNames,
   'every file of src says what it is for': checkOpening,
   'nothing is left unfinished': checkBanned,

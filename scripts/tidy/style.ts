@@ -26,6 +26,20 @@ export function checkSize(repository: Repository): string[] {
   })
 }
 
+const folderFilesMax = 20
+
+/** Counts the files of each folder without its subfolders. Decisions are a numbered list, so their folder grows. */
+export function checkFolders(repository: Repository): string[] {
+  const counts = new Map<string, number>()
+  for (const path of repository.keys()) {
+    const folder = path.split('/').slice(0, -1).join('/')
+    if (folder !== 'docs/decisions') counts.set(folder, (counts.get(folder) ?? 0) + 1)
+  }
+  return [...counts]
+    .filter(([, count]) => count > folderFilesMax)
+    .map(([folder, count]) => `${folder}: ${count} files, more than ${folderFilesMax}; split it by subject`)
+}
+
 const plainName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*(?:\.test)?|(?:plinth|vite)\.config)\.(?:ts|tsx|mjs)$/
 const emptyWord = /(?:^|-)(?:utils?|helpers?|managers?|services?|misc|common)(?:[-.]|$)/
 

@@ -155,6 +155,13 @@ describe('style', () => {
     expect(mistakes('files and lines have a bound', { 'a.ts': `${'x'.repeat(120)}\n`.repeat(400) })).toEqual([])
   })
 
+  test('a folder of more than 20 files is refused, except for the decisions', () => {
+    const inFolder = (folder: string, count: number): Record<string, string> =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`${folder}/page-${n}.md`, '']))
+    const files = { ...inFolder('docs/a', 21), ...inFolder('docs/a/b', 20), ...inFolder('docs/decisions', 21) }
+    expect(mistakes('folders have a bound', files)).toEqual(['docs/a: 21 files, more than 20; split it by subject'])
+  })
+
   test.each([
     'utils.ts',
     'sql-helpers.ts',
