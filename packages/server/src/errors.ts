@@ -72,6 +72,9 @@ export const withData = ({ status, slug, message, headers }: ApiError, data: Fie
 /** 400 without a field: a body that is not JSON, parameters that exclude each other. */
 export const badRequest = (message: string): ApiError => apiError('bad-request', message)
 
+/** 400 for a request to the endpoint of a WebSocket that is not an upgrade. */
+export const requiresUpgrade = (): ApiError => badRequest('This endpoint requires a WebSocket upgrade')
+
 /** 400 that names every invalid field. The default message is the first of them. */
 export function invalid(data: FieldErrors, message?: string): ApiError {
   const first = Object.entries(data)[0]

@@ -1,9 +1,10 @@
 /** Runs an endpoint: authorization and validation, then its handler. */
+import { z } from 'zod'
 import type { Caller } from '../access/caller.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
-import type { Endpoint, Reply } from './endpoint.ts'
+import type { Endpoint, OpenCall, Reply } from './endpoint.ts'
 import { hasNoBody, readJsonObject } from './input/body.ts'
-import { validate } from './input/validate.ts'
+import { createQueryReader, validate } from './input/validate.ts'
 import type { RequestContext } from './request-context.ts'
 import { authorize } from './security/authorization.ts'
 import { authenticateAgain, type IdentifyParts, identify } from './security/identify.ts'
@@ -14,42 +15,54 @@ export interface PreparedEndpoint {
   readonly readQuery: (queryString: string) => unknown
 }
 
+/** The schema of endpoints without query parameters. */
+const noQuery = z.object({})
+
+export const prepareEndpoint = (endpoint: Endpoint): PreparedEndpoint => ({
+  endpoint,
+  readQuery: createQueryReader<unknown>(endpoint.query ?? noQuery, endpoint.allowsUnknownQuery),
+})
+
 /** The order matters: nothing is read for a caller without permission. */
 export function callEndpoint(
   parts: IdentifyParts,
   prepared: PreparedEndpoint,
   context: RequestContext,
 ): Reply | Promise<Reply> {
+  const run = (caller: Caller): Reply | Promise<Reply> => {
+    context.caller = caller
+    return runEndpoint(prepared, context, caller.kind === 'user' ? () => authenticateAgain(parts, context) : null)
+  }
   const caller = identify(parts, prepared.endpoint, context)
-  return caller instanceof Promise
-    ? caller.then((resolved) => callAs(resolved, parts, prepared, context))
-    : callAs(caller, parts, prepared, context)
+  return caller instanceof Promise ? caller.then(run) : run(caller)
 }
 
-function callAs(
-  caller: Caller,
-  parts: IdentifyParts,
+/**
+ * Runs an endpoint for the caller of `call`. `recheck` is called once the body is read, and throws if the caller is no
+ * longer valid.
+ */
+export function runEndpoint(
   { endpoint, readQuery }: PreparedEndpoint,
-  context: RequestContext,
+  call: OpenCall,
+  recheck: (() => unknown) | null,
 ): Reply | Promise<Reply> {
-  context.caller = caller
-  authorize(endpoint, caller, context.params)
-  context.query = readQuery(context.queryString)
+  authorize(endpoint, call.caller, call.params)
+  call.query = readQuery(call.queryString)
   const schema = endpoint.body
-  if (!schema) return endpoint.handle(context)
-  if (endpoint.isBodyOptional && hasNoBody(context.headers)) {
-    context.body = validate(schema, {})
-    return endpoint.handle(context)
+  if (!schema) return endpoint.handle(call)
+  if (endpoint.isBodyOptional && hasNoBody(call.headers)) {
+    call.body = validate(schema, {})
+    return endpoint.handle(call)
   }
   const { bodyBytesMax = jsonBodyBytesMax } = endpoint
-  const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(context.params)
-  const type = context.headers.get('content-type')
-  return readJsonObject(type, context.rawBody, bytesMax, endpoint.textMembers).then((json) => {
+  const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(call.params)
+  const type = call.headers.get('content-type')
+  return readJsonObject(type, call.rawBody, bytesMax, endpoint.textMembers).then((json) => {
     const handle = (): Reply | Promise<Reply> => {
-      context.body = validate(schema, json)
-      return endpoint.handle(context)
+      call.body = validate(schema, json)
+      return endpoint.handle(call)
     }
-    const recheck = caller.kind === 'user' ? authenticateAgain(parts, context) : null
-    return recheck instanceof Promise ? recheck.then(handle) : handle()
+    const checking = recheck?.()
+    return checking instanceof Promise ? checking.then(handle) : handle()
   })
 }

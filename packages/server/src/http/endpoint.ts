@@ -45,6 +45,14 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly rawBody: RequestBody
 }
 
+/** A handler's argument whose query, body and caller are filled in step by step. */
+export interface OpenCall extends Call {
+  query: unknown
+  body: unknown
+  caller: Caller
+  readonly queryString: string
+}
+
 /** A handler's response, created with the functions of `replies/reply`. */
 export interface Reply {
   readonly status: number

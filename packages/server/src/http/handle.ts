@@ -2,10 +2,9 @@
  * The request pipeline: rate limit, authentication, authorization, validation, the endpoint's handler, response,
  * metrics and access log. Independent of the runtime (`server` adapts it) and of features.
  */
-import { z } from 'zod'
 import type { TrustProxy } from '../base/network/address.ts'
 import { unavailable } from '../errors.ts'
-import { callEndpoint } from './call-endpoint.ts'
+import { callEndpoint, prepareEndpoint } from './call-endpoint.ts'
 import type { Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
 import { checkHead } from './input/request-body.ts'
 import { createQueryReader } from './input/validate.ts'
@@ -34,9 +33,6 @@ export interface Handle {
   /** Handles requests that match no endpoint; counted and logged under `name`. */
   fallback(name: string, respond: (request: Request, path: string) => Reply): RequestHandler
 }
-
-/** The schema of endpoints without query parameters. */
-const noQuery = z.object({})
 
 export function createHandle(parts: HandleParts): Handle {
   const { metrics, trustProxy, isDraining } = parts
@@ -72,8 +68,7 @@ export function createHandle(parts: HandleParts): Handle {
 
   return {
     endpoint(endpoint) {
-      const readQuery = createQueryReader<unknown>(endpoint.query ?? noQuery, endpoint.allowsUnknownQuery)
-      const prepared = { endpoint, readQuery }
+      const prepared = prepareEndpoint(endpoint)
       const { name, isSecret = false } = endpoint
       return withLifecycle({ name, isSecret }, (context) => callEndpoint(parts, prepared, context))
     },

@@ -1,7 +1,6 @@
 /** The state of one request: the handler's argument, filled in step by step, and what the pipeline needs. */
-import type { Caller } from '../access/caller.ts'
 import type { TrustProxy } from '../base/network/address.ts'
-import type { Call, Params, SocketHandlerFactory } from './endpoint.ts'
+import type { OpenCall, Params, SocketHandlerFactory } from './endpoint.ts'
 import { parseTarget } from './input/query-string.ts'
 import { createRequestBody } from './input/request-body.ts'
 import { anonymous } from './security/authorization.ts'
@@ -23,14 +22,10 @@ export interface SocketData {
   readonly messageBytesMax: number
 }
 
-export interface RequestContext extends Call {
-  query: unknown
-  body: unknown
-  caller: Caller
+export interface RequestContext extends OpenCall {
   /** The endpoint's name, for logs and metrics. */
   readonly name: string
   readonly runtime: RuntimeServer
-  readonly queryString: string
   readonly startMs: number
   readonly request: Request
 }

@@ -94,7 +94,12 @@ export function createResponder(
   return { end, fail: (context, error) => end(context, toErrorReply(log, error, context)) }
 }
 
-function toErrorReply(log: Log, error: unknown, { requestId, name }: RequestContext): Reply {
+/** The reply that refuses a request; what is not an error of the API is logged. */
+export function toErrorReply(
+  log: Log,
+  error: unknown,
+  { requestId, name }: Pick<RequestContext, 'requestId' | 'name'>,
+): Reply {
   const refusal = toApiError(error)
   if (refusal.status === 500) log.error('http.request_failed', { requestId, endpoint: name, error })
   else if (refusal !== error) log.warn('http.engine_refused', { requestId, endpoint: name, error })
@@ -113,7 +118,10 @@ function logRequest(
 }
 
 /** Replaces a 200 whose `ETag` matches `If-None-Match` by 304. */
-function applyConditionalGet({ method, headers }: RequestContext, reply: Reply): Reply {
+export function applyConditionalGet(
+  { method, headers }: Pick<RequestContext, 'method' | 'headers'>,
+  reply: Reply,
+): Reply {
   const etag = reply.headers?.ETag
   if (etag === undefined || reply.status !== 200 || (method !== 'GET' && method !== 'HEAD')) return reply
   const ifNoneMatch = headers.get('if-none-match')

@@ -1,8 +1,13 @@
 /** The routing table: paths and methods of endpoints, and replies to requests that match none. */
-import { methodNotAllowed, notFound } from '../errors.ts'
-import type { Endpoint, Params, Reply } from './endpoint.ts'
+import { methodNotAllowed, notFound, requiresUpgrade } from '../errors.ts'
+import type { Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
 import { empty } from './replies/reply.ts'
 import type { Cors } from './security/cors.ts'
+
+export interface Found {
+  readonly endpoint: Endpoint
+  readonly params: Params
+}
 
 export interface Routes {
   /** Endpoints by path as declared (with `:param` segments) and method, without `:param+` paths. */
@@ -11,7 +16,9 @@ export interface Routes {
    * Matches a path with a parameter of any depth (`:param+`) and decodes its parameters; null if none matches. The
    * runtime's router does not support such paths, so this runs when the router found no route.
    */
-  findDeep(method: string, path: string): { readonly endpoint: Endpoint; readonly params: Params } | null
+  findDeep(method: string, path: string): Found | null
+  /** Matches any path, as the runtime's router does; null if no endpoint has the path and the method. */
+  find(method: string, path: string): Found | null
   /** Methods of a path under its most literal pattern; empty for an unknown path. */
   allowed(path: string): readonly string[]
 }
@@ -38,16 +45,27 @@ export function createRoutes(endpoints: readonly Endpoint[]): Routes {
   const patterns = [...byPath].map(([path, methods]): Pattern => ({ segments: path.split('/'), methods }))
   const deep = patterns.filter(isDeep).sort((a, b) => countLiterals(b) - countLiterals(a))
   const flat = patterns.filter((pattern) => !isDeep(pattern))
+  const tree = createTree(flat)
+
+  function findDeep(method: string, path: string): Found | null {
+    const segments = path.split('/')
+    for (const { segments: pattern, methods } of deep) {
+      const endpoint = endpointOf(methods, method)
+      const params = endpoint && findParams(pattern, segments)
+      if (endpoint && params) return { endpoint, params }
+    }
+    return null
+  }
+
   return {
     byPath: new Map([...byPath].filter(([path]) => !isDeep({ segments: path.split('/') }))),
-    findDeep(method, path) {
+    findDeep,
+    find(method, path) {
       const segments = path.split('/')
-      for (const { segments: pattern, methods } of deep) {
-        const endpoint = methods.get(method) ?? (method === 'HEAD' ? methods.get('GET') : undefined)
-        const params = endpoint && findParams(pattern, segments)
-        if (endpoint && params) return { endpoint, params }
-      }
-      return null
+      const pattern = findPattern(tree, segments)
+      const endpoint = pattern && endpointOf(pattern.methods, method)
+      const params = endpoint && findParams(pattern.segments, segments)
+      return endpoint && params ? { endpoint, params } : findDeep(method, path)
     },
     allowed(path) {
       const segments = path.split('/')
@@ -63,6 +81,47 @@ export function createRoutes(endpoints: readonly Endpoint[]): Routes {
   }
 }
 
+const endpointOf = (methods: Pattern['methods'], method: string): Endpoint | undefined =>
+  methods.get(method) ?? (method === 'HEAD' ? methods.get('GET') : undefined)
+
+/** Patterns by their segments; a parameter of any name is one branch. */
+interface Branch {
+  readonly literals: Map<string, Branch>
+  parameter: Branch | null
+  pattern: Pattern | null
+}
+
+const newBranch = (): Branch => ({ literals: new Map(), parameter: null, pattern: null })
+
+function createTree(patterns: readonly Pattern[]): Branch {
+  const tree = newBranch()
+  for (const pattern of patterns) {
+    let at = tree
+    for (const segment of pattern.segments) {
+      if (segment.startsWith(':')) {
+        at.parameter ??= newBranch()
+        at = at.parameter
+      } else {
+        const next = at.literals.get(segment) ?? newBranch()
+        at.literals.set(segment, next)
+        at = next
+      }
+    }
+    at.pattern ??= pattern
+  }
+  return tree
+}
+
+/** The pattern of a path. In each segment, from the left, a literal is preferred to a parameter. */
+function findPattern(branch: Branch, segments: readonly string[], depth = 0): Pattern | null {
+  const segment = segments[depth]
+  if (segment === undefined) return branch.pattern
+  const literal = branch.literals.get(segment)
+  const found = literal ? findPattern(literal, segments, depth + 1) : null
+  if (found || branch.parameter === null || segment === '') return found
+  return findPattern(branch.parameter, segments, depth + 1)
+}
+
 const isDeep = ({ segments }: Pick<Pattern, 'segments'>): boolean => segments.some((segment) => segment.endsWith('+'))
 
 const countLiterals = ({ segments }: Pick<Pattern, 'segments'>): number =>
@@ -76,7 +135,7 @@ function fits(pattern: readonly string[], segments: readonly string[]): boolean 
   )
 }
 
-/** The parameters of a path under a `:param+` pattern; null if it does not match or cannot be decoded. */
+/** The parameters of a path under a pattern; null if it does not match or cannot be decoded. */
 function findParams(pattern: readonly string[], segments: readonly string[]): Params | null {
   const surplus = segments.length - pattern.length
   if (surplus < 0) return null
@@ -99,6 +158,22 @@ function findParams(pattern: readonly string[], segments: readonly string[]): Pa
   }
   return params
 }
+
+/** The path of a WebSocket endpoint, so that other methods get a 405 with `Allow`. */
+export const socketRoute = ({ name, path, tag, summary }: SocketEndpoint): Endpoint => ({
+  name,
+  method: 'GET',
+  paths: [path],
+  tag,
+  summary,
+  credentials: 'public',
+  rateLimit: null,
+  allowsUnknownQuery: true,
+  replies: {},
+  handle() {
+    throw requiresUpgrade()
+  },
+})
 
 /** Replies to a request that matches no endpoint: a preflight or OPTIONS. Throws 405 with `Allow`, or 404. */
 export function answerUnmatched(routes: Routes, cors: Cors, request: Request, path: string): Reply {

@@ -6,10 +6,9 @@ import { socketBufferBytesMax, socketMessageBytesMax } from '../limits/sockets.t
 import type { Endpoint, Params, SocketEndpoint } from './endpoint.ts'
 import { createHandle, type HandleParts, type RequestHandler } from './handle.ts'
 import { parseTarget } from './input/query-string.ts'
-import { empty } from './replies/reply.ts'
 import { createUnreadResponses, type UnreadResponsesOptions } from './replies/unread-responses.ts'
 import type { RuntimeServer, SocketData } from './request-context.ts'
-import { answerUnmatched, createRoutes } from './routes.ts'
+import { answerUnmatched, createRoutes, socketRoute } from './routes.ts'
 
 /** The parts that a reload replaces. */
 export interface Served {
@@ -59,7 +58,7 @@ export function openServer(options: ServerOptions): Server {
   function listenerOf({ endpoints, socketEndpoints, parts }: Served) {
     const { log, cors } = parts
     const handle = createHandle({ ...parts, isDraining: () => isDraining, responses })
-    const routes = createRoutes([...endpoints, ...socketEndpoints.map(asEndpoint)])
+    const routes = createRoutes([...endpoints, ...socketEndpoints.map(socketRoute)])
     const answerOf = (endpoint: Endpoint): RequestHandler => {
       const socket = socketEndpoints.find(({ name }) => name === endpoint.name)
       return socket ? handle.socket(socket) : handle.endpoint(endpoint)
@@ -161,19 +160,6 @@ const socketHandlers: Bun.WebSocketHandler<SocketData> = {
   drain: (socket) => socket.data.slot.socket.onDrain(),
   close: (socket) => socket.data.slot.release(),
 }
-
-/** The path of a WebSocket endpoint as a route, so that other methods get a 405 with `Allow`. */
-const asEndpoint = ({ name, path, tag, summary }: SocketEndpoint): Endpoint => ({
-  name,
-  method: 'GET',
-  paths: [path],
-  tag,
-  summary,
-  credentials: 'public',
-  rateLimit: null,
-  replies: {},
-  handle: () => empty(426),
-})
 
 function asRoute({ answerSeconds }: Endpoint, answer: RequestHandler): Route {
   if (answerSeconds === undefined) return (request, server) => answer(request, request.params, server)

@@ -1,6 +1,6 @@
 /** Upgrades requests to WebSockets. Users authenticate over the socket; only a service key is sent with the request. */
 import { countedAddress } from '../base/network/address.ts'
-import { badRequest, invalidServiceKey, unavailable } from '../errors.ts'
+import { invalidServiceKey, requiresUpgrade, unavailable } from '../errors.ts'
 import type { Call, Reply, SocketEndpoint } from './endpoint.ts'
 import { empty } from './replies/reply.ts'
 import type { RequestContext } from './request-context.ts'
@@ -46,5 +46,5 @@ export async function upgrade(
   if (!slot) return endpoint.tooManyPending(context)
   if (runtime.upgrade(request, { data: { slot, createHandler, messageBytesMax } })) return upgraded
   slot.release()
-  throw badRequest('This endpoint requires a WebSocket upgrade')
+  throw requiresUpgrade()
 }

@@ -26,6 +26,10 @@ export interface StreamErrors {
 /** An empty body, for calls that do not come over HTTP. */
 export const emptyBody = (): RequestBody => createRequestBody(new Request('http://localhost/'))
 
+/** The body of a request that does not come over HTTP; `headers` state its length. */
+export const createInternalBody = (headers: Headers, body: BodyInit | null): RequestBody =>
+  createRequestBody(new Request('http://localhost/', { method: 'POST', headers, body }))
+
 export const createRequestBody = (request: Request): RequestBody => new IncomingBody(request)
 
 /** A class because one is created per request: closures would cost more than the request's other bookkeeping. */
