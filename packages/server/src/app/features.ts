@@ -114,7 +114,13 @@ const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared)
   })
 
 const pushOf = ({ context, engines }: Shared, lockActiveUser: PushDeps['lockActiveUser']): Promise<Push> =>
-  createPush({ sql: engines.sql, config: () => context.config.push, lockActiveUser, ...common(context) })
+  createPush({
+    sql: engines.sql,
+    config: () => context.config.push,
+    outboundAllow: () => context.config.outbound.allow,
+    lockActiveUser,
+    ...common(context),
+  })
 
 function usersOf({ context, engines, listener, limiter }: Shared, records: Records, push: Push): Promise<Users> {
   const { settings, config } = context

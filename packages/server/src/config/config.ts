@@ -5,7 +5,7 @@
 
 import type { BucketDefinition, NamespaceDefinition } from '../access/definition.ts'
 import type { ServiceKey } from '../access/service-keys.ts'
-import type { TrustProxy } from '../base/network/address.ts'
+import type { Cidr, TrustProxy } from '../base/network/address.ts'
 import type { StoreAddress } from '../engines/blobs/store-address.ts'
 import type { rateLimitRequests } from '../limits/api.ts'
 import type { LogLevel } from '../log-events/log-event.ts'
@@ -51,6 +51,8 @@ export interface Config {
   readonly changes: { readonly retentionMs: number; readonly bytesMax: number }
   /** `writeBytes` per window of `writeBudgetWindowMs`. */
   readonly limits: { readonly responseBytes: number; readonly writeBytes: number }
+  /** Private networks that outgoing requests may reach. */
+  readonly outbound: { readonly allow: readonly Cidr[] }
 }
 
 /** Settings of the command line and the environment. */

@@ -95,6 +95,11 @@ export interface PlinthConfig<C = Unknown, D = Part<C, 'databases'>, B = Part<Pa
      */
     readonly writeBytes?: string | number
   }
+  /** Requests that the server makes to URLs of clients and of the project: web push, webhooks, `ctx.fetch`. */
+  readonly outbound?: {
+    /** Private networks that may be reached, such as `10.0.0.0/8`; none by default. */
+    readonly allow?: readonly string[]
+  }
 }
 
 /**

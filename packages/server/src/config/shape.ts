@@ -169,6 +169,7 @@ export const configShape = strictObject({
   captcha: strictObject({ siteKey: z.string().min(1) }).optional(),
   changes: strictObject({ retention: duration.optional(), maxSize: changesSize.optional() }).optional(),
   limits: strictObject({ responseBytes: responseBytes.optional(), writeBytes: byteSize.optional() }).optional(),
+  outbound: strictObject({ allow: z.array(parsedWith(parseCidr)).default([]) }).prefault({}),
 })
 export type WrittenConfig = z.output<typeof configShape>
 

@@ -77,6 +77,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
       writeBytes:
         data.limits?.writeBytes ?? writeBudgetBytes * (mode === 'development' ? rateLimitDevelopmentFactor : 1),
     }),
+    outbound: Object.freeze({ allow: Object.freeze(data.outbound.allow) }),
   })
   const rehearsed = rehearseRules(config)
   if (rehearsed.mistakes.length > 0) throw new ConfigError(rehearsed.mistakes.map(formatIssue).join('\n'))

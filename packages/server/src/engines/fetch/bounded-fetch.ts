@@ -6,7 +6,7 @@
 export interface FetchBounds {
   /** Time limit of the complete response. */
   readonly timeoutMs: number
-  /** Maximum size of the response body. */
+  /** Maximum size of the response body; 0 discards the body unread. */
   readonly bytesMax: number
 }
 
@@ -38,9 +38,13 @@ export async function fetchWithin(
     decompress: false,
     signal: init.signal ? AbortSignal.any([init.signal, timeout]) : timeout,
   })
+  const { status } = response
+  if (bytesMax === 0) {
+    await response.body?.cancel()
+    return new Response(null, { status, headers: response.headers })
+  }
   const bytes = await readAtMost(response.body, bytesMax)
   if (bytes === null) throw new RangeError(`The response is larger than ${bytesMax} bytes`)
-  const { status } = response
   return new Response(bytes.length > 0 ? bytes : null, { status, headers: response.headers })
 }
 

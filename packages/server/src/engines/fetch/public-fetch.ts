@@ -1,18 +1,29 @@
 /**
- * Requests to URLs from untrusted callers (SSRF protection): to the public internet only, over HTTPS at its default
- * port, and to the very address that was checked, so that DNS cannot change between check and connection. Responses are
- * bounded as in `bounded-fetch`.
+ * Requests to URLs that clients or operators supply (SSRF protection): to the public internet only, over HTTPS, and to
+ * the very address that was checked, so that DNS cannot change between check and connection. The configuration may
+ * allow private networks (`outbound.allow`). Responses are bounded as in `bounded-fetch`.
  */
 import { lookup as lookUpAddresses } from 'node:dns/promises'
+import { type Cidr, matchesCidr } from '../../base/network/address.ts'
 import { isPublicAddress } from '../../base/network/public-address.ts'
 import { type BoundedFetch, type FetchBounds, fetchWithin } from './bounded-fetch.ts'
 
 /** Resolves all addresses of a host name. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
+/** Which targets are allowed. */
+export interface OutboundPolicy {
+  /** Private networks that may be reached, at any port and also over plain HTTP. */
+  readonly allow: readonly Cidr[]
+  /** Whether public addresses may be reached at ports other than 443: for URLs that an operator wrote. */
+  readonly anyPort: boolean
+}
+
 export interface PublicFetchOptions extends FetchBounds {
   /** Configured origins that are always allowed. */
-  readonly trusted: (origin: string) => boolean
+  readonly trusted?: (origin: string) => boolean
+  /** By default public addresses at port 443. */
+  readonly policy?: () => OutboundPolicy
   /** The system resolver by default. */
   readonly lookup?: Lookup
 }
@@ -32,31 +43,40 @@ const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '')
 
 const isAddress = (host: string): boolean => host.includes(':') || /^[\d.]+$/.test(host)
 
-/**
- * Whether a URL may be public, without resolving it: HTTPS at the default port, without credentials, and not a
- * special-purpose address.
- */
-export function mayBePublic(url: URL): boolean {
-  const isPlain = url.protocol === 'https:' && url.port === '' && url.username === '' && url.password === ''
+const publicOnly: OutboundPolicy = { allow: [], anyPort: false }
+
+/** Whether a name can be one of the public DNS: it has a dot and no suffix of local networks. */
+const isPublicName = (host: string): boolean =>
+  host.slice(0, -1).includes('.') && !/\.(?:localhost|local|internal)\.?$/.test(host)
+
+/** Whether an address may be reached under a URL. */
+const isReachable = (address: string, url: URL, { allow, anyPort }: OutboundPolicy): boolean =>
+  allow.some((network) => matchesCidr(network, address)) ||
+  (url.protocol === 'https:' && (anyPort || url.port === '') && isPublicAddress(address))
+
+/** Whether a URL may be reachable, without resolving its name. It must not contain credentials. */
+export function mayBePublic(url: URL, policy: OutboundPolicy = publicOnly): boolean {
   const host = hostOf(url)
-  if (!isPlain || host === '') return false
-  return isAddress(host)
-    ? isPublicAddress(host)
-    : host.slice(0, -1).includes('.') && !/\.(?:localhost|local|internal)\.?$/.test(host)
+  if (!/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '' || host === '') return false
+  if (isAddress(host)) return isReachable(host, url, policy)
+  // A private name can resolve to an address of an allowed network.
+  if (policy.allow.length > 0) return true
+  return url.protocol === 'https:' && (policy.anyPort || url.port === '') && isPublicName(host)
 }
 
-/** Rejects with `NotPublicError`, before anything is sent, for addresses that are not public. */
+/** Rejects with `NotPublicError`, before anything is sent, for addresses that are not allowed. */
 export function createPublicFetch(options: PublicFetchOptions): BoundedFetch {
-  const { trusted, lookup = systemLookup } = options
+  const { trusted = () => false, policy: policyOf = () => publicOnly, lookup = systemLookup } = options
   return async (text, init = {}) => {
     const url = new URL(text)
     if (trusted(url.origin)) return fetchWithin(options, text, init)
-    if (!mayBePublic(url)) throw new NotPublicError()
+    const policy = policyOf()
+    if (!mayBePublic(url, policy)) throw new NotPublicError()
     const host = hostOf(url)
     const addresses = isAddress(host) ? [host] : await within(options.timeoutMs, lookup(host))
     const [address] = addresses
     // Any private address among them is rejected: with mixed answers, an attacker could retry until it is chosen.
-    if (address === undefined || !addresses.every(isPublicAddress)) throw new NotPublicError()
+    if (address === undefined || !addresses.every((one) => isReachable(one, url, policy))) throw new NotPublicError()
     return fetchAt(address, url, options, init)
   }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { PushConfig } from '../../config/sections/push/push.ts'
 import type { RoomPush } from '../../config/sections/rooms/room-code.ts'
+import { mayBePublic, type OutboundPolicy } from '../../engines/fetch/public-fetch.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
 import type { Metrics } from '../../http/metrics.ts'
 import { drainTimeoutMs } from '../../limits/api.ts'
@@ -25,6 +26,8 @@ import { createTopics } from './topics/topics.ts'
 export interface PushDeps {
   readonly sql: Sql
   readonly config: () => PushConfig
+  /** Private networks that endpoints of browsers may be in. */
+  readonly outboundAllow: () => OutboundPolicy['allow']
   /** Whether the caller's user and session are active; locks both until the transaction ends. */
   readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
   /** Largest JSON response, in bytes. */
@@ -44,9 +47,10 @@ export interface Push extends Feature {
 
 /** Creates missing tables. */
 export async function createPush(deps: PushDeps): Promise<Push> {
-  const { sql, config, lockActiveUser, clock, log } = deps
+  const { sql, config, outboundAllow, lockActiveUser, clock, log } = deps
   const tables = await preparePushTables(sql)
-  const providers = createProviders(config, clock)
+  const policy = (): OutboundPolicy => ({ allow: outboundAllow(), anyPort: false })
+  const providers = createProviders(config, clock, policy)
   const delivery = createDelivery({ clock })
   const devices = createDevices({ tables, lockActiveUser, clock })
   const topics = createTopics(tables, clock)
@@ -55,7 +59,8 @@ export async function createPush(deps: PushDeps): Promise<Push> {
   const changeMembership = createTopicMembership({ devices, topics, topicSync, providers })
   const onDevicesChanged = topicSync.schedule
   const sending = new Sending({ tables, devices, topics, logs, delivery, providers, onDevicesChanged, log })
-  const trusts = (origin: string): boolean => config().vapid?.localServices.has(origin) ?? false
+  const isReachable = (endpoint: URL): boolean =>
+    config().vapid?.localServices.has(endpoint.origin) || mayBePublic(endpoint, policy())
 
   /** Ends retry pauses and waits a bounded time for pending messages. */
   async function drain(): Promise<void> {
@@ -80,8 +85,8 @@ export async function createPush(deps: PushDeps): Promise<Push> {
   return {
     name: 'push',
     endpoints: [
-      ...createDeviceEndpoints({ devices, changeMembership, trusts, onDevicesChanged }),
-      ...createKeyEndpoints({ ...deps, devices, sending, logs, trusts }),
+      ...createDeviceEndpoints({ devices, changeMembership, isReachable, onDevicesChanged }),
+      ...createKeyEndpoints({ ...deps, devices, sending, logs, isReachable }),
     ],
     jobs: [{ name: 'push.tidy', intervalMs: housekeepingIntervalMs, run: cleanUp }],
     metrics: (metrics) => registerMetrics(metrics, sending, delivery),

@@ -37,8 +37,8 @@ export interface KeyEndpointsDeps {
   readonly devices: Devices
   readonly sending: Sending
   readonly logs: Logs
-  /** Whether the push service of this origin need not be public. */
-  readonly trusts: (origin: string) => boolean
+  /** Whether messages can be sent to an endpoint of a browser. */
+  readonly isReachable: (endpoint: URL) => boolean
   /** Seals cursors. */
   readonly secret: string
   /** Largest JSON response, in bytes. */
@@ -93,7 +93,7 @@ export const createKeyEndpoints = (deps: KeyEndpointsDeps): readonly Endpoint[] 
   logsEndpoint(deps),
 ]
 
-const sendEndpoints = ({ sending, trusts }: KeyEndpointsDeps): readonly Endpoint[] => [
+const sendEndpoints = ({ sending, isReachable }: KeyEndpointsDeps): readonly Endpoint[] => [
   endpoint({
     ...sender,
     name: 'push.send',
@@ -123,7 +123,7 @@ const sendEndpoints = ({ sending, trusts }: KeyEndpointsDeps): readonly Endpoint
     replies: tally,
     errors: [503],
     async handle({ body }) {
-      checkToken(body.token, body.platform, trusts)
+      checkToken(body.token, body.platform, isReachable)
       return json({ ok: true, ...(await sending.toToken(body.token, body.platform, parsePayload(body.payload))) })
     },
   }),

@@ -21,8 +21,8 @@ import { checkToken } from './subscription.ts'
 export interface DeviceEndpointsDeps {
   readonly devices: Devices
   readonly changeMembership: ChangeMembership
-  /** Whether the push service of this origin need not be public. */
-  readonly trusts: (origin: string) => boolean
+  /** Whether messages can be sent to an endpoint of a browser. */
+  readonly isReachable: (endpoint: URL) => boolean
   /** Called after a change of devices. */
   readonly onDevicesChanged: () => void
 }
@@ -44,7 +44,11 @@ export const createDeviceEndpoints = (deps: DeviceEndpointsDeps): readonly Endpo
   ...topicEndpoints(deps),
 ]
 
-const registrationEndpoints = ({ devices, trusts, onDevicesChanged }: DeviceEndpointsDeps): readonly Endpoint[] => [
+const registrationEndpoints = ({
+  devices,
+  isReachable,
+  onDevicesChanged,
+}: DeviceEndpointsDeps): readonly Endpoint[] => [
   endpoint({
     ...client,
     name: 'push.register',
@@ -57,7 +61,7 @@ const registrationEndpoints = ({ devices, trusts, onDevicesChanged }: DeviceEndp
     errors: [403],
     async handle({ caller, body: { deviceId: id, token, platform } }) {
       const user = requireUser(caller)
-      checkToken(token, platform, trusts)
+      checkToken(token, platform, isReachable)
       const device = await devices.register(user, { id, token, platform })
       onDevicesChanged()
       return json(toPublicDevice(device))

@@ -3,7 +3,6 @@
  * subscription is checked again with every message.
  */
 import { createECDH } from 'node:crypto'
-import { mayBePublic } from '../../../engines/fetch/public-fetch.ts'
 import { invalidField } from '../../../errors.ts'
 import type { WebPushKeys } from '../providers/web-push-encryption.ts'
 
@@ -33,8 +32,8 @@ export function findSubscription(token: string): WebSubscription | null {
   return { endpoint: url, keys: { p256dh: point, auth: secret } }
 }
 
-/** Throws 400 for a token that can never be sent to. `trusts` accepts origins that need not be public. */
-export function checkToken(token: string, platform: Platform, trusts: (origin: string) => boolean): void {
+/** Throws 400 for a token that can never be sent to. */
+export function checkToken(token: string, platform: Platform, isReachable: (endpoint: URL) => boolean): void {
   if (kindOf(token, platform) === 'fcm') {
     // FCM tokens consist of these characters only.
     if (!/^[\x21-\x7e]+$/.test(token)) throw invalidField('token', 'pattern', 'must be printable ASCII without spaces')
@@ -42,7 +41,7 @@ export function checkToken(token: string, platform: Platform, trusts: (origin: s
   }
   const subscription = findSubscription(token)
   if (!subscription) throw invalidField('token', 'pattern', 'must be a web push subscription with an endpoint and keys')
-  if (!trusts(subscription.endpoint.origin) && !mayBePublic(subscription.endpoint))
+  if (!isReachable(subscription.endpoint))
     throw invalidField('token', 'pattern', 'must have a public https URL as its endpoint')
 }
 

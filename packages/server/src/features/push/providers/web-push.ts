@@ -7,7 +7,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { createLru } from '../../../base/concurrency/lru.ts'
 import type { VapidConfig } from '../../../config/sections/push/push.ts'
 import type { BoundedFetch } from '../../../engines/fetch/bounded-fetch.ts'
-import { createPublicFetch, NotPublicError } from '../../../engines/fetch/public-fetch.ts'
+import { createPublicFetch, NotPublicError, type OutboundPolicy } from '../../../engines/fetch/public-fetch.ts'
 import {
   pushAnswerBytesMax,
   pushRequestTimeoutMs,
@@ -32,13 +32,19 @@ function textOf({ title, body, image, badge, data, silent, collapseId }: Payload
   return JSON.stringify({ title, body, image, badge, data, silent, tag: collapseId })
 }
 
-export function createWebPush(config: VapidConfig, clock: Clock, ownFetch?: BoundedFetch): WebPush {
+export function createWebPush(
+  config: VapidConfig,
+  clock: Clock,
+  policy: () => OutboundPolicy,
+  ownFetch?: BoundedFetch,
+): WebPush {
   const fetch =
     ownFetch ??
     createPublicFetch({
       timeoutMs: pushRequestTimeoutMs,
       bytesMax: pushAnswerBytesMax,
       trusted: (origin) => config.localServices.has(origin),
+      policy,
     })
   const tokens = createLru<string, { readonly text: string; readonly renewMs: number }>(vapidTokensMax)
 
