@@ -55,7 +55,10 @@ function createQuietableLog(log: Log): Log & { isQuiet: boolean } {
   return quietable
 }
 
-/** Writes the file that README.md sources in a shell: URLs, and headers for curl. Readable by its owner only. */
+/**
+ * Writes the file that README.md sources in a shell: URLs, headers for curl, and access tokens, which programs read
+ * from the environment. Readable by its owner only.
+ */
 async function writeDemoEnvironment(path: string, url: string, { secret, serviceKey }: Loaded['settings']) {
   const tokens = createTokens(createFirstSigningKey(secret), systemClock)
   const lines = [
@@ -70,8 +73,10 @@ async function writeDemoEnvironment(path: string, url: string, { secret, service
   ]
   for (const id of demoUsers) {
     const token = tokens.signAccess({ id, displayName: id, expiresInMs: demoTokenLifetimeMs })
-    lines.push(`${id.toUpperCase()}='Authorization: Bearer ${token}'`)
+    const name = id.toUpperCase()
+    lines.push(`${name}='Authorization: Bearer ${token}'`, `${name}_TOKEN='${token}'`)
   }
+  lines.push(`export PLINTH_URL ${demoUsers.map((id) => `${id.toUpperCase()}_TOKEN`).join(' ')}`)
   writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
   chmodSync(path, 0o600)
 }

@@ -1,14 +1,18 @@
-/** The code of the guide of the adapters compiles: every block is a file, whose path is in its first line. */
+/**
+ * The code of the guides compiles. In the guide of the adapters every block is a file, whose path is in its first line;
+ * elsewhere the blocks that run are one program.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { compile } from 'svelte/compiler'
 import { compileScript, compileTemplate, parse } from 'vue/compiler-sfc'
-import { parseFences } from '../../server/tests/harness/examples/documents.ts'
+import { parseFences, programOf } from '../../server/tests/harness/examples/documents.ts'
 
 const repository = join(import.meta.dir, '../../..')
-const blocks = parseFences(readFileSync(join(repository, 'docs/guides/react.md'), 'utf8')).map(({ text }) => ({
+const guides = join(repository, 'docs/guides')
+const blocks = parseFences(readFileSync(join(guides, 'react.md'), 'utf8')).map(({ text }) => ({
   path: /^(?:\/\/|<!--) (\S+)/.exec(text)?.[1] ?? '',
   text,
 }))
@@ -17,18 +21,18 @@ let folder = ''
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'plinth-guide-'))
-  symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'))
+  for (const name of ['node_modules', 'examples']) symlinkSync(join(repository, name), join(folder, name))
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Compiles files of TypeScript with the modules of the repository. Returns the errors. */
-function typeCheck(files: readonly { path: string; text: string }[]): string {
+/** Compiles files of TypeScript with the modules of the repository, and these options. Returns the errors. */
+function typeCheck(files: readonly { path: string; text: string }[], own: object): string {
   for (const { path, text } of files) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)
   }
   const { compilerOptions } = JSON.parse(readFileSync(join(repository, 'tsconfig.json'), 'utf8'))
-  const options = { ...compilerOptions, jsx: 'react-jsx', types: [], preserveSymlinks: true }
+  const options = { ...compilerOptions, jsx: 'react-jsx', preserveSymlinks: true, ...own }
   writeFileSync(
     join(folder, 'tsconfig.json'),
     JSON.stringify({ compilerOptions: options, files: files.map(({ path }) => path) }),
@@ -48,7 +52,18 @@ test('TypeScript and React, and the scripts of Svelte and Vue, are correct', () 
     return { path: `${path}.ts`, text: compileScript(descriptor, { id: path }).content }
   })
   expect(scripts.length).toBe(1)
-  expect(typeCheck([...ending(/\.tsx?$/), ...scripts])).toBe('')
+  expect(typeCheck([...ending(/\.tsx?$/), ...scripts], { types: [] })).toBe('')
+})
+
+test('the programs of the guides are correct', () => {
+  const programs = readdirSync(guides).flatMap((name) => {
+    const text = programOf(readFileSync(join(guides, name), 'utf8'))
+    // As a module, since some only declare.
+    return text === '' ? [] : [{ path: `${name}.ts`, text: `${text}\nexport {}\n` }]
+  })
+  expect(programs.length).toBeGreaterThan(10)
+  // Some blocks only show how a function is written.
+  expect(typeCheck(programs, { types: ['bun'], noUnusedLocals: false })).toBe('')
 })
 
 test('the components of Svelte and Vue compile', () => {

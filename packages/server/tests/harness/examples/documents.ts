@@ -1,16 +1,18 @@
 /**
  * Executes documents: every fenced `sh` block runs in bash, all blocks of a document in one shell, and the output must
- * match the block below it.
+ * match the block below it. Blocks of `ts run` are one program, which runs beside the shell, block by block.
  *
  * Below a block, ```json is compared as a subset (`"…"` is anything, as the last item of a list any further items) and
  * ```text line by line (`…` is anything within a line). A block that is not to be run is preceded by a comment that
  * begins with `not run:` and says why.
  */
 import { expect } from 'bun:test'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 interface Block {
   readonly line: number
+  readonly language: 'sh' | 'ts'
   readonly script: string
   readonly expected: { readonly language: string; readonly text: string; readonly line: number } | null
 }
@@ -18,6 +20,8 @@ interface Block {
 /** A block of code in a document. */
 export interface Fence {
   readonly language: string
+  /** The word after the language, such as `run`. */
+  readonly option: string
   readonly text: string
   readonly line: number
   readonly skipped: boolean
@@ -28,12 +32,13 @@ export function parseFences(markdown: string): Fence[] {
   const fences: Fence[] = []
   const lines = markdown.split('\n')
   for (let start = 0; start < lines.length; start++) {
-    const opening = /^```(\w*)/.exec(lines[start] ?? '')
+    const opening = /^```(\w*) ?(\w*)/.exec(lines[start] ?? '')
     if (!opening) continue
     const end = lines.indexOf('```', start + 1)
     if (end < 0) throw new Error(`line ${start + 1}: this code block is never closed`)
     fences.push({
       language: opening[1] ?? '',
+      option: opening[2] ?? '',
       text: lines.slice(start + 1, end).join('\n'),
       line: start + 1,
       skipped: (lines[start - 1] ?? '').startsWith('<!-- not run:'),
@@ -47,12 +52,21 @@ export function parseFences(markdown: string): Fence[] {
 function parseBlocks(markdown: string): Block[] {
   const fences = parseFences(markdown)
   return fences.flatMap((fence, index) => {
-    if (fence.language !== 'sh' || fence.skipped) return []
+    const { language, option, skipped, line, text: script } = fence
+    const isProgram = language === 'ts' && option === 'run'
+    if (skipped || !(language === 'sh' || isProgram)) return []
     const next = fences[index + 1]
     const expected = next && ['json', 'text'].includes(next.language) ? next : null
-    return [{ line: fence.line, script: fence.text, expected }]
+    return [{ line, language, script, expected }]
   })
 }
+
+/** The TypeScript blocks of a document as one program; `between` separates them. */
+export const programOf = (markdown: string, between = '\n'): string =>
+  parseBlocks(markdown)
+    .filter(({ language }) => language === 'ts')
+    .map(({ script }) => script)
+    .join(between)
 
 /** Describes the first difference between `actual` and `expected`; null if `actual` matches. */
 function findMissing(expected: unknown, actual: unknown, path = '$'): string | null {
@@ -108,11 +122,50 @@ function checkOutput({ expected, script }: Block, output: string): void {
   }
 }
 
+/** A program whose blocks each wait for a line of input, and end with the line `mark`. */
+const steppedProgram = (program: string, mark: string): string => `import { createInterface } from 'node:readline'
+const documentSteps = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+const documentStep = async () => {
+  console.log('${mark}')
+  if ((await documentSteps.next()).done) process.exit()
+}
+${program}
+await documentStep()
+`
+
+/** Shell functions that start the program, and run its next block. */
+const stepFunctions = (path: string, mark: string): string => `
+start_program() {
+  mkfifo '${path}.in' '${path}.out'
+  '${process.execPath}' '${path}.ts' < '${path}.in' > '${path}.out' &
+  exec 198> '${path}.in' 199< '${path}.out'
+}
+continue_program() { echo >&198; }
+finish_block() {
+  local line
+  while IFS= read -r line <&199; do
+    [ "$line" = '${mark}' ] && return 0
+    printf '%s\n' "$line"
+  done
+  return 1
+}
+`
+
 /** Runs all blocks in one shell; returns the outputs of the successful blocks and the last error. */
-async function runBlocks(blocks: readonly Block[], folder: string): Promise<{ outputs: string[]; failure: string }> {
+async function runBlocks(markdown: string, folder: string): Promise<{ outputs: string[]; failure: string }> {
   const mark = `---${crypto.randomUUID()}---`
-  const script = blocks.map((block) => `${block.script}\nprintf '%s' '${mark}'\n`).join('')
-  const shell = Bun.spawn(['bash', '-e', '-o', 'pipefail', '-c', script], {
+  const path = join(folder, `document-${crypto.randomUUID()}`)
+  const program = programOf(markdown, '\nawait documentStep()\n')
+  let step = 'start_program'
+  const scripts = parseBlocks(markdown).map(({ language, script }) => {
+    if (language === 'sh') return script
+    const commands = `${step}\nfinish_block`
+    step = 'continue_program'
+    return commands
+  })
+  writeFileSync(`${path}.ts`, steppedProgram(program, mark))
+  const script = scripts.map((commands) => `${commands}\nprintf '%s' '${mark}'\n`).join('')
+  const shell = Bun.spawn(['bash', '-e', '-o', 'pipefail', '-c', stepFunctions(path, mark) + script], {
     cwd: folder,
     // Independent of the developer's environment: no proxy, no ~/.curlrc, no keys of other servers.
     env: { PATH: Bun.env.PATH ?? '', HOME: folder, LC_ALL: 'C.UTF-8' },
@@ -121,6 +174,7 @@ async function runBlocks(blocks: readonly Block[], folder: string): Promise<{ ou
   })
   const [output, failure] = await Promise.all([new Response(shell.stdout).text(), new Response(shell.stderr).text()])
   await shell.exited
+  for (const end of ['ts', 'in', 'out']) rmSync(`${path}.${end}`, { force: true })
   const outputs = output.split(mark)
   return { outputs: outputs.slice(0, -1), failure: `${outputs.at(-1)}\n${failure}` }
 }
@@ -130,9 +184,9 @@ async function runBlocks(blocks: readonly Block[], folder: string): Promise<{ ou
  * that fails.
  */
 export async function runDocument(repository: string, document: string, folder: string): Promise<void> {
-  const blocks = parseBlocks(await Bun.file(join(repository, document)).text())
-  const { outputs, failure } = await runBlocks(blocks, folder)
-  for (const [index, block] of blocks.entries()) {
+  const markdown = await Bun.file(join(repository, document)).text()
+  const { outputs, failure } = await runBlocks(markdown, folder)
+  for (const [index, block] of parseBlocks(markdown).entries()) {
     const output = outputs[index]
     if (output === undefined) throw new Error(`${document}:${block.line}: the command failed:\n${failure}`)
     try {
