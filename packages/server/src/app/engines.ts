@@ -1,8 +1,10 @@
 /** Opens the engines (databases, cluster, blob store, image library, vectors, sandboxes) and migrates the tables. */
+import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { Blobs } from '../engines/blobs/blobs.ts'
 import type { Cluster } from '../engines/cluster/cluster.ts'
 import type { Images } from '../engines/images/images.ts'
+import { type Mails, openMails } from '../engines/mail/mail.ts'
 import {
   createSandboxes,
   hasImageLibrary,
@@ -32,6 +34,7 @@ export interface Engines extends Data {
   readonly cluster: Cluster
   readonly blobs: Blobs
   readonly images: Images
+  readonly mails: Mails
   readonly vectors: Vectors
   readonly sandboxes: Sandboxes
   readonly store: Store
@@ -73,7 +76,18 @@ export async function openEngines(context: AppContext, opened: AsyncDisposableSt
   const images = keep(openImages())
   const transforming = [...config.buckets.values()].filter((bucket) => bucket.images).map(({ name }) => name)
   if (transforming.length > 0 && !hasImageLibrary()) log.warn('images.unsupported', { buckets: transforming })
+  const mails = keep(openMailsOf(context))
   const vectors = keep(openVectors({ dataFolder: settings.dataFolder, log }))
   const sandboxes = await createSandboxes({ ...settings, circuit: sql.circuit, log })
-  return { sql, schema, cluster, blobs, images, vectors, sandboxes, store }
+  return { sql, schema, cluster, blobs, images, mails, vectors, sandboxes, store }
 }
+
+/** In development mode without a mail server, mails go to the outbox. */
+const openMailsOf = (context: AppContext): Mails =>
+  openMails({
+    server: () => context.config.auth.mail?.smtp ?? null,
+    from: () => context.config.auth.mail?.from ?? null,
+    outboxFolder: context.config.mode === 'development' ? join(context.settings.dataFolder, 'outbox') : null,
+    clock: context.clock,
+    log: context.log,
+  })

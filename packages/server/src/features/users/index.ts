@@ -1,12 +1,11 @@
 /** The users feature: creates its services in order of dependency and lists the endpoints of all its areas. */
 
-import { join } from 'node:path'
 import type { Auth, UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import type { Mode } from '../../config/config.ts'
 import type { AuthConfig } from '../../config/sections/auth/auth.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
+import type { Mails } from '../../engines/mail/mail.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import type { RateLimiter } from '../../http/security/rate-limit.ts'
@@ -54,8 +53,7 @@ export interface UsersDeps {
   readonly limiter: RateLimiter
   readonly syncPublicUser: SyncPublicUser
   readonly config: () => AuthConfig
-  readonly mode: Mode
-  readonly dataFolder: string
+  readonly mails: Mails
   /** The server's secret; tokens are signed with keys derived from it. */
   readonly secret: string
   readonly publicUrl: () => string | null
@@ -96,7 +94,7 @@ type OpenedParts = UsersParts &
   }
 
 async function openParts(deps: UsersDeps): Promise<OpenedParts> {
-  const { sql, cluster, syncPublicUser, config, mode, secret, clock, log } = deps
+  const { sql, cluster, syncPublicUser, config, secret, clock, log } = deps
   const database = sql.database(usersAddress)
   const { dialect } = database
   await prepareUsersTables(database)
@@ -120,8 +118,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   })
   const oneTimeTokens = createOneTimeTokens({ database, clock, secret })
   const completeSignIn = createCompleteSignIn({ dialect, sessions, oneTimeTokens })
-  const outboxFolder = join(deps.dataFolder, 'outbox')
-  const mailer = openMailer({ config: () => config().mail, mode, outboxFolder, clock, log })
+  const mailer = openMailer({ config: () => config().mail, mails: deps.mails, log })
   return {
     database,
     accounts,

@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import type { SMTPServerOptions } from 'smtp-server'
 import { manualClock } from '../../../src/base/clock.ts'
 import { createLog } from '../../../src/base/log.ts'
+import { type MailsDeps, openMails } from '../../../src/engines/mail/mail.ts'
+import type { SmtpTimeouts } from '../../../src/engines/mail/transport.ts'
 import {
   type Mailer,
   type MailerDeps,
@@ -16,7 +18,7 @@ import {
 import { type Mailbox, openMailbox } from './mailbox.ts'
 
 /** Generous deadlines for slow machines, with almost no delay between attempts. */
-export const patientTiming: MailTiming = {
+export const patientTiming: MailTiming & SmtpTimeouts = {
   connectMs: 10_000,
   silenceMs: 10_000,
   deliveryMs: 10_000,
@@ -51,30 +53,42 @@ export async function openBox(options?: SMTPServerOptions): Promise<Mailbox> {
   return box
 }
 
+interface OpenOptions {
+  readonly timing?: MailTiming & SmtpTimeouts
+  /** Whether mails without a server go to the outbox. */
+  readonly hasOutbox?: boolean
+  readonly clock?: MailsDeps['clock']
+}
+
 /** A mailer whose configuration can be replaced, and what it logged. */
-export function open(config: MailConfig | null, more: Partial<MailerDeps> = {}) {
+export function open(
+  config: MailConfig | null,
+  { timing = patientTiming, hasOutbox = false, clock = manualClock() }: OpenOptions = {},
+) {
   const lines: string[] = []
   const log = createLog({ level: 'debug', format: 'json', write: (text) => void lines.push(text) })
   const state = { config }
   const folder = mkdtempSync(join(tmpdir(), 'plinth-mail-'))
-  const mailer: Mailer = openMailer({
-    config: () => state.config,
-    mode: 'release',
-    outboxFolder: join(folder, 'outbox'),
-    clock: manualClock(),
+  const outbox = join(folder, 'outbox')
+  const mails = openMails({
+    server: () => state.config?.smtp ?? null,
+    from: () => state.config?.from ?? null,
+    outboxFolder: hasOutbox ? outbox : null,
+    clock,
     log,
-    timing: patientTiming,
-    ...more,
+    timeouts: timing,
   })
+  const mailer: Mailer = openMailer({ config: () => state.config, mails, log, timing })
   closeAfter(async () => {
     await mailer.close()
+    await mails.close()
     rmSync(folder, { recursive: true })
   })
   const logged = (): string => {
     log.flush()
     return lines.join('')
   }
-  return { mailer, state, logged, outbox: join(folder, 'outbox') }
+  return { mailer, mails, state, logged, outbox }
 }
 
 /** The configuration that sends to a mail server on this port of the machine. */

@@ -8,6 +8,7 @@ import { type ManualClock, manualClock } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { parseTrustProxy } from '../../../src/base/network/address.ts'
 import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
+import { openMails } from '../../../src/engines/mail/mail.ts'
 import { openSql } from '../../../src/engines/open.ts'
 import { decorateDatabase } from '../../../src/engines/sql/decorate-database.ts'
 import type { Database, Reader, Transaction } from '../../../src/engines/sql/sql.ts'
@@ -121,6 +122,13 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
       const cluster = createMemoryCluster({ clock })
       const written = { auth: mailAuth(mailbox, { signup: false }), rateLimits: unlimitedRates }
       const config = parseTestConfig(written, 'release', 'r'.repeat(32))
+      const mails = openMails({
+        server: () => config.auth.mail?.smtp ?? null,
+        from: () => null,
+        outboxFolder: null,
+        clock,
+        log: silentLog,
+      })
       const texts: string[] = []
       const open = (): Promise<Users> =>
         openUsers({
@@ -129,8 +137,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
           limiter: createRateLimiter(cluster, () => config.rateLimits),
           syncPublicUser: async () => {},
           config: () => config.auth,
-          mode: 'release',
-          dataFolder,
+          mails,
           secret: tokenSecret,
           responseBytes: () => responseBytesMax,
           publicUrl: () => null,
@@ -154,6 +161,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
         })
       } finally {
         await users.close()
+        await mails.close()
         await cluster.close()
         await sql.close()
         await storage.remove()

@@ -39,7 +39,7 @@ describe('the mail configuration', () => {
 
 describe('the outbox of development mode', () => {
   test('[MAIL-2] a mail is saved to a file that only its owner can read, and logged', async () => {
-    const { mailer, outbox, logged } = open(null, { mode: 'development' })
+    const { mailer, outbox, logged } = open(null, { hasOutbox: true })
     mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
     const [name = '', ...more] = readdirSync(outbox)
@@ -53,7 +53,7 @@ describe('the outbox of development mode', () => {
   })
 
   test('[MAIL-2] only the newest mails are kept', async () => {
-    const { mailer, outbox } = open(null, { mode: 'development' })
+    const { mailer, outbox } = open(null, { hasOutbox: true })
     for (let at = 0; at < outboxMailsMax + 20; at++) mailer.send(mailTo(`${at}@example.org`))
     await mailer.idle()
     const kept = readdirSync(outbox).map((name) => readFileSync(join(outbox, name), 'utf8'))
@@ -64,7 +64,7 @@ describe('the outbox of development mode', () => {
 
   test('[MAIL-2] the outbox is not used if a mail server is configured', async () => {
     const box = await openBox()
-    const { mailer, outbox, logged } = open(smtpConfig(box.port), { mode: 'development' })
+    const { mailer, outbox, logged } = open(smtpConfig(box.port), { hasOutbox: true })
     mailer.send(mailTo('ada@example.org'))
     await box.next('ada@example.org')
     await mailer.idle()

@@ -1,7 +1,7 @@
 /** Delivery over SMTP to real mail servers, including faulty ones. */
 import { describe, expect, test } from 'bun:test'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import type { MailTiming } from '../../../src/features/users/email/mailer.ts'
+import type { SmtpTimeouts } from '../../../src/engines/mail/transport.ts'
 import { mailConnectionsMax, mailQueueMax } from '../../../src/limits/users.ts'
 import { openMailbox, testCertificate } from '../../harness/users/mailbox.ts'
 import {
@@ -228,7 +228,7 @@ describe('faulty mail servers', () => {
   })
 
   const ehlo = '220 mail\r\n'
-  const slowServers: readonly (readonly [string, Partial<MailTiming>, (socket: Socket) => void])[] = [
+  const slowServers: readonly (readonly [string, Partial<SmtpTimeouts>, (socket: Socket) => void])[] = [
     ['never sends a greeting', { connectMs: 50 }, () => {}],
     ['sends nothing after its greeting', { silenceMs: 50 }, (socket: Socket) => void socket.write(ehlo)],
     [

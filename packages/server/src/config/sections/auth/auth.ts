@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import type { Rule } from '../../../access/definition.ts'
+import type { SmtpServer } from '../../../engines/mail/transport.ts'
 import { passwordCharsMin } from '../../../limits/api.ts'
 import { sessionsPerUserMax } from '../../../limits/users.ts'
 import type { ConfigIssue, Path } from '../../issues.ts'
@@ -29,17 +30,6 @@ export interface ProviderConfig {
   readonly endpoints?: { readonly [E in 'authorize' | 'token' | 'user']?: string | undefined } | undefined
 }
 
-export interface SmtpConfig {
-  readonly host: string
-  readonly port: number
-  /** Implicit TLS. */
-  readonly secure: boolean
-  readonly user: string | null
-  readonly password: string | null
-  /** PEM. */
-  readonly ca: string | null
-}
-
 export interface MailTemplateConfig {
   readonly subject: string
   readonly text: string
@@ -48,7 +38,7 @@ export interface MailTemplateConfig {
 export interface MailConfig {
   readonly from: string
   /** Null: mails are discarded, or in development mode written to the log and the outbox. */
-  readonly smtp: SmtpConfig | null
+  readonly smtp: SmtpServer | null
   readonly appName: string | null
   /** Pages of the app; the token is added as `?token=`. */
   readonly links: Readonly<Partial<Record<MailLink, string | undefined>>>

@@ -1,22 +1,14 @@
 /**
- * Renders and queues mails, and sends them through the configured server, or in development mode to the outbox. Sending
- * is asynchronous, so that response times do not reveal whether a mail was sent.
+ * Renders and queues the mails about accounts. Sending is asynchronous, so that response times do not reveal whether a
+ * mail was sent.
  */
-import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
-import type { Mode } from '../../../config/config.ts'
-import type { MailConfig, SmtpConfig } from '../../../config/sections/auth/auth.ts'
+import type { MailConfig } from '../../../config/sections/auth/auth.ts'
 import type { MailTemplateName } from '../../../config/sections/auth/mail-templates.ts'
-import {
-  mailConnectTimeoutMs,
-  mailDeliveryTimeoutMs,
-  mailDrainTimeoutMs,
-  mailRetryDelaysMs,
-  mailSocketTimeoutMs,
-} from '../../../limits/users.ts'
-import { createOutbox } from './outbox.ts'
+import type { Mails } from '../../../engines/mail/mail.ts'
+import { isPermanentFailure } from '../../../engines/mail/smtp.ts'
+import { mailDrainTimeoutMs, mailRetryDelaysMs } from '../../../limits/users.ts'
 import { type Failure, openMailQueue } from './queue.ts'
-import { isPermanentFailure, type MailTransport, openSmtpTransport, type SmtpTimeouts } from './smtp.ts'
 import { type MailValues, renderMail } from './templates.ts'
 
 /** A mail to one address: a template and its values. */
@@ -48,17 +40,14 @@ export interface Mailer {
 export interface MailerDeps {
   /** Read for each mail, since a reload may change it. */
   readonly config: () => MailConfig | null
-  readonly mode: Mode
-  /** Outbox folder of development mode. */
-  readonly outboxFolder: string
-  readonly clock: Clock
+  readonly mails: Mails
   readonly log: Log
   /** Default `mailTiming`. */
   readonly timing?: MailTiming
 }
 
-/** Timeouts and retry delays. */
-export interface MailTiming extends SmtpTimeouts {
+/** Retry delays and the deadline of the shutdown. */
+export interface MailTiming {
   /** Delays before the second and later attempts. */
   readonly retryDelaysMs: readonly number[]
   /** Time to send queued mails at shutdown. */
@@ -66,33 +55,21 @@ export interface MailTiming extends SmtpTimeouts {
 }
 
 const mailTiming: MailTiming = {
-  connectMs: mailConnectTimeoutMs,
-  silenceMs: mailSocketTimeoutMs,
-  deliveryMs: mailDeliveryTimeoutMs,
   retryDelaysMs: mailRetryDelaysMs,
   drainMs: mailDrainTimeoutMs,
 }
 
 const appNameDefault = 'Plinth'
-const fromDefault = 'Plinth <no-reply@localhost>'
 
 /** Must be closed. */
 export function openMailer(deps: MailerDeps): Mailer {
-  const { config, mode, outboxFolder, clock, log, timing = mailTiming } = deps
+  const { config, mails, log, timing = mailTiming } = deps
   const queue = openMailQueue({ retryDelaysMs: timing.retryDelaysMs, isPermanent: isPermanentFailure })
-  const smtp = createCurrentTransport(timing)
-  const outbox = mode === 'development' ? createOutbox({ folder: outboxFolder, clock, log }) : null
-
-  /** Null if mails are discarded. */
-  function findTransport(): MailTransport | null {
-    const server = config()?.smtp
-    return server ? smtp.get(server) : outbox
-  }
 
   async function deliver({ to, template, locale, values }: TemplatedMail): Promise<void> {
-    const { from = fromDefault, appName, templates = {} } = config() ?? {}
+    const { appName, templates = {} } = config() ?? {}
     const mail = renderMail(templates, template, locale, { appName: appName ?? appNameDefault, ...values })
-    await findTransport()?.send({ from, to, ...mail })
+    await mails.send({ to, ...mail })
   }
 
   function report(template: MailTemplateName, { error, attempts, isFinal }: Failure): void {
@@ -102,7 +79,7 @@ export function openMailer(deps: MailerDeps): Mailer {
   }
 
   const sendLater: Mailer['sendLater'] = (template, compose) => {
-    if (!findTransport()) return
+    if (!mails.isActive) return
     let mail: Omit<TemplatedMail, 'template'> | null | undefined
     const work = async (): Promise<void> => {
       mail ??= await compose()
@@ -114,7 +91,7 @@ export function openMailer(deps: MailerDeps): Mailer {
 
   return {
     get isConfigured() {
-      return Boolean(config()?.smtp)
+      return mails.isConfigured
     },
     send: ({ template, ...mail }) => sendLater(template, async () => mail),
     sendLater,
@@ -122,29 +99,9 @@ export function openMailer(deps: MailerDeps): Mailer {
     async close() {
       const left = await queue.close(timing.drainMs)
       if (left > 0) log.error('mail.dropped_at_close', { count: left })
-      smtp.close({ force: true })
     },
   }
 }
 
 /** Mail servers may quote the message in their errors. */
 const withoutSecrets = (text: string): string => text.replace(/[\w-]{43,}|\b\d{6}\b/g, '[hidden]')
-
-/** The transport of the currently configured server. */
-function createCurrentTransport(timeouts: SmtpTimeouts) {
-  let current: { readonly key: string; readonly transport: MailTransport } | null = null
-  return {
-    get(server: SmtpConfig): MailTransport {
-      const key = JSON.stringify(server)
-      if (current?.key === key) return current.transport
-      // Deliveries in progress on the previous transport complete.
-      current?.transport.close()
-      current = { key, transport: openSmtpTransport(server, timeouts) }
-      return current.transport
-    },
-    close(options: { readonly force: boolean }): void {
-      current?.transport.close(options)
-      current = null
-    },
-  }
-}

@@ -4,11 +4,11 @@
  */
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '../../../base/clock.ts'
-import { createUuid7 } from '../../../base/crypto/ids.ts'
-import type { Log } from '../../../base/log.ts'
-import { outboxMailsMax } from '../../../limits/users.ts'
-import type { MailTransport, OutgoingMail } from './smtp.ts'
+import type { Clock } from '../../base/clock.ts'
+import { createUuid7 } from '../../base/crypto/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { outboxMailsMax } from '../../limits/users.ts'
+import type { MailTransport, OutgoingMail } from './transport.ts'
 
 /** The first mail creates the folder; only the newest `outboxMailsMax` mails are kept. */
 export function createOutbox(deps: {

@@ -1,42 +1,16 @@
 /** SMTP transport: a small connection pool to the configured server, and the classification of its errors. */
-import type { SmtpConfig } from '../../../config/sections/auth/auth.ts'
-import { mailConnectionsMax, mailIdleMs } from '../../../limits/users.ts'
-
-/** A rendered mail: one recipient, a one-line subject, plain text. */
-export interface OutgoingMail {
-  /** As configured: an address, optionally with a display name. */
-  readonly from: string
-  /** Normalized. */
-  readonly to: string
-  readonly subject: string
-  readonly text: string
-}
-
-/** Timeouts of the mail server. */
-export interface SmtpTimeouts {
-  /** For the connection, and again for the greeting. */
-  readonly connectMs: number
-  /** Idle time during a conversation. */
-  readonly silenceMs: number
-  /** Total time of a delivery. */
-  readonly deliveryMs: number
-}
-
-/** Sends mails. */
-export interface MailTransport {
-  /** Resolves once the mail has been handed over. */
-  send(mail: OutgoingMail): Promise<void>
-  /** Closes the connections. `force` also aborts deliveries in progress, which then reject. */
-  close(options?: { readonly force: boolean }): void
-}
+import { mailConnectionsMax, mailIdleMs } from '../../limits/users.ts'
+import type { MailTransport, OutgoingMail, SmtpServer, SmtpTimeouts } from './transport.ts'
 
 /** The message for nodemailer: no external references, marked as automatic. */
-const messageOf = ({ from, to, subject, text }: OutgoingMail) => ({
+const messageOf = ({ from, to, subject, text, html, messageId }: OutgoingMail) => ({
   from,
   // A string would be parsed as a list of addresses; an object is used as is.
   to: { name: '', address: to },
   subject,
   text,
+  ...(html === undefined ? {} : { html }),
+  ...(messageId === undefined ? {} : { messageId }),
   headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
   disableFileAccess: true,
   disableUrlAccess: true,
@@ -46,7 +20,7 @@ const messageOf = ({ from, to, subject, text }: OutgoingMail) => ({
 const isLoopback = (host: string): boolean => /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(host)
 
 /** Connects at the first mail. Must be closed. */
-export function openSmtpTransport(server: SmtpConfig, timeouts: SmtpTimeouts): MailTransport {
+export function openSmtpTransport(server: SmtpServer, timeouts: SmtpTimeouts): MailTransport {
   let opened: ReturnType<typeof createTransport> | null = null
   return {
     async send(mail) {
@@ -58,7 +32,7 @@ export function openSmtpTransport(server: SmtpConfig, timeouts: SmtpTimeouts): M
   }
 }
 
-async function createTransport({ host, port, secure, user, password, ca }: SmtpConfig, timeouts: SmtpTimeouts) {
+async function createTransport({ host, port, secure, user, password, ca }: SmtpServer, timeouts: SmtpTimeouts) {
   // Loaded lazily: the library takes 0.2 s and 20 MiB.
   const { default: nodemailer } = await import('nodemailer')
   return nodemailer.createTransport({
