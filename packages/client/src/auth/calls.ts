@@ -11,17 +11,21 @@ export type SignInResult =
   | { readonly session: Session }
   | { readonly mfa: { readonly ticket: string; readonly factors: readonly string[] } }
 
-/** A request as the signed-in user. */
-export const asUser = <Data = void>(
+/** A request as the signed-in user. An answer that only confirms is undefined. */
+export const asUser = async <Data = void>(
   keeper: SessionKeeper,
   method: string,
   path: string,
   body?: object,
-): Promise<Data> => keeper.core.json(method, `/api/auth/${path}`, { body })
+  isAnonymous?: boolean,
+): Promise<Data> => {
+  const data = await keeper.core.json<{ ok?: true }>(method, `/api/auth/${path}`, { body, isAnonymous })
+  return (data?.ok ? undefined : data) as Data
+}
 
 /** A request without credentials. */
 export const publicly = <Data = void>(keeper: SessionKeeper, path: string, body: object): Promise<Data> =>
-  keeper.core.json('POST', `/api/auth/${path}`, { body, isAnonymous: true })
+  asUser(keeper, 'POST', path, body, true)
 
 /** The same with the device token, with which failed attempts from elsewhere do not rate-limit this device. */
 export const fromDevice = async <Data = void>(keeper: SessionKeeper, path: string, body: object): Promise<Data> =>

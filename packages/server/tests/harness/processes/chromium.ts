@@ -8,13 +8,19 @@ import { join } from 'node:path'
 export interface Tab {
   /** Opens a page; resolves once it has loaded. */
   open(url: string): Promise<void>
+  /** Gives the tab the focus, as when its user selects it. */
+  focus(): Promise<void>
   /** Runs a function in the page; arguments and result must be JSON. Rejects with the error of the function. */
   run<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
+  /** Runs a function as in response to a click, which may open popups. */
+  click<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
 }
 
 export interface Chromium extends Tab {
   /** Opens another tab, which shares the storage of its origin with the others. */
   openTab(url: string): Promise<Tab>
+  /** Closes the tab or popup at a URL that begins with `url`, as its user would. */
+  closeTab(url: string): Promise<void>
   /** Adds a virtual platform authenticator that confirms every request. */
   addAuthenticator(): Promise<void>
   /** Grants pages of the origin permission to show notifications, without a prompt. */
@@ -81,6 +87,10 @@ export async function openChromium(program: string): Promise<Chromium> {
         await tab.open(url)
         return tab
       },
+      async closeTab(start) {
+        const found = (await targetsOf(host)).find(({ url }) => url.startsWith(start))
+        await fetch(`http://${host}/json/close/${found?.id}`)
+      },
       async addAuthenticator() {
         await send('WebAuthn.enable')
         await send('WebAuthn.addVirtualAuthenticator', {
@@ -124,25 +134,40 @@ export async function openChromium(program: string): Promise<Chromium> {
 
 type Connection = Awaited<ReturnType<typeof connect>>
 
-const tabOf = ({ send, next }: Connection): Tab => ({
-  async open(url) {
-    await send('Page.enable')
-    const loaded = next('Page.loadEventFired')
-    await send('Page.navigate', { url })
-    await loaded
-  },
-  async run(work, ...args) {
+function tabOf({ send, next }: Connection): Tab {
+  const evaluate = async <Args extends readonly unknown[], T>(
+    work: (...args: Args) => Promise<T>,
+    args: Args,
+    userGesture: boolean,
+  ): Promise<T> => {
     const expression = `(${work})(...${JSON.stringify(args)})`
-    const answer = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+    const options = { awaitPromise: true, returnByValue: true, userGesture }
+    const answer = await send('Runtime.evaluate', { expression, ...options })
     if (answer.exceptionDetails) throw new Error(JSON.stringify(answer.exceptionDetails.exception))
     return answer.result.value
-  },
-})
+  }
+  return {
+    async open(url) {
+      await send('Page.enable')
+      const loaded = next('Page.loadEventFired')
+      await send('Page.navigate', { url })
+      await loaded
+    },
+    focus: () => send('Page.bringToFront'),
+    run: (work, ...args) => evaluate(work, args, false),
+    click: (work, ...args) => evaluate(work, args, true),
+  }
+}
 
 interface Target {
+  readonly id: string
+  readonly url: string
   readonly type: string
   readonly webSocketDebuggerUrl: string
 }
+
+const targetsOf = async (host: string): Promise<readonly Target[]> =>
+  ((await (await fetch(`http://${host}/json/list`)).json()) as Target[]).filter(({ type }) => type === 'page')
 
 /** The debugger's address and the URL of the first page, from the output of Chromium. */
 async function findDebugger(stderr: AsyncIterable<Uint8Array>): Promise<{ host: string; url: string }> {
@@ -151,8 +176,7 @@ async function findDebugger(stderr: AsyncIterable<Uint8Array>): Promise<{ host: 
     text += Buffer.from(chunk).toString()
     const [, host] = /ws:\/\/([^/]+)\/devtools/.exec(text) ?? []
     if (host === undefined) continue
-    const targets = (await (await fetch(`http://${host}/json/list`)).json()) as Target[]
-    const page = targets.find(({ type }) => type === 'page')
+    const [page] = await targetsOf(host)
     if (page) return { host, url: page.webSocketDebuggerUrl }
   }
   throw new Error(`Chromium did not start: ${text}`)
