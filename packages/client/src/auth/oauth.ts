@@ -4,13 +4,16 @@
  */
 import { delay } from '../core/deadline.ts'
 import { failure } from '../core/error.ts'
+import { randomId } from '../core/ids.ts'
 import type { SignedIn } from './session.ts'
 
 /** Key of the tab's `sessionStorage` for the sign-in that it has started. */
 const flowKey = 'plinth:oauth'
 
-/** How often an opener checks where its popup is, in milliseconds: before scripts of the page change its URL. */
+/** How often an opener checks its popup, in milliseconds. */
 const popupPollMs = 30
+/** After which a popup that its opener can't close closes itself, in milliseconds. */
+const popupCloseMs = 1_000
 
 const pageUrl = (): string => location.href.replace(/#.*/, '')
 
@@ -33,37 +36,52 @@ export async function runFlow({ start, redirectUrl = pageUrl(), popup }: Flow): 
 
 /** The popup is opened before anything is awaited, since browsers allow popups only in response to a click. */
 async function openPopup(url: string | Promise<string>): Promise<string> {
+  const flow = randomId()
+  const channel = new BroadcastChannel(flow)
+  let fragment: string | undefined
+  channel.onmessage = ({ data }) => {
+    fragment = data
+  }
+  // A popup begins with a copy of this storage, from which the page that it returns to knows the channel.
+  sessionStorage.setItem(flowKey, flow)
   const popup = open('', '_blank', 'popup,width=480,height=640')
+  sessionStorage.removeItem(flowKey)
   try {
     if (popup) popup.location = await url
     for (;;) {
-      if (!popup || popup.closed) throw failure('aborted', 'The popup was closed or blocked')
-      const fragment = fragmentOf(popup)
+      fragment ??= fragmentOf(popup)
       if (fragment) return fragment
+      // A popup that a provider has isolated from its opener seems to be closed, but keeps the focus.
+      if (!popup || (popup.closed && document.hasFocus())) throw failure('aborted', 'The popup was closed or blocked')
       await delay(popupPollMs)
     }
   } finally {
+    channel.close()
     popup?.close()
   }
 }
 
 /** The fragment with which a provider returned to a window. */
-function fragmentOf(page: Window): string | undefined {
+function fragmentOf(page: Window | null): string | undefined {
   try {
-    return /^#((?:.*&)?(?:accessToken|mfaTicket|linkTicket|error)=.*)/.exec(page.location.hash)?.[1]
+    return /^#((?:.*&)?(?:accessToken|mfaTicket|linkTicket|error)=.*)/.exec((page as Window).location.hash)?.[1]
   } catch {
-    // The location of another origin cannot be read.
+    // There is no popup, or its location is that of another origin.
     return undefined
   }
 }
 
-/** The fragment with which a provider's sign-in returned to this page. */
+/** The fragment with which a provider's sign-in returned to this page. In a popup, its opener receives it. */
 export function takeFragment(): string | undefined {
   const fragment = fragmentOf(window)
-  if (!fragment || !sessionStorage.getItem(flowKey)) return undefined
+  const flow = sessionStorage.getItem(flowKey)
+  if (!fragment || !flow) return undefined
   sessionStorage.removeItem(flowKey)
   history.replaceState(history.state, '', pageUrl())
-  return fragment
+  if (flow === '1') return fragment
+  new BroadcastChannel(flow).postMessage(fragment)
+  setTimeout(close, popupCloseMs)
+  return undefined
 }
 
 /** What a fragment contains: tokens, or a ticket. Throws the error that it states. */
