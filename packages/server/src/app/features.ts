@@ -11,7 +11,7 @@ import type { Feature } from '../features/feature.ts'
 import { createKv } from '../features/kv/index.ts'
 import { createPush, type Push, type PushDeps } from '../features/push/index.ts'
 import { createRecords, type Records } from '../features/records/index.ts'
-import { createRoomDatabases } from '../features/rooms/database.ts'
+import { createRoomDatabase } from '../features/rooms/database.ts'
 import { openRooms } from '../features/rooms/index.ts'
 import { openSqlDatabases } from '../features/sql/index.ts'
 import { createStorage, type Storage } from '../features/storage/index.ts'
@@ -19,7 +19,6 @@ import { createSubscriptions } from '../features/subscriptions/index.ts'
 import { createSystem } from '../features/system/index.ts'
 import { openUsers, type Users } from '../features/users/index.ts'
 import { createVectors } from '../features/vector/index.ts'
-import { createInternalRequests, type RunInternally } from '../http/internal-request.ts'
 import { docsPage, docsPageHeaders } from '../http/pages/docs-page.ts'
 import { buildOpenApi } from '../http/pages/openapi.ts'
 import { createResponseLimits, type ResponseLimits } from '../http/replies/large-responses.ts'
@@ -65,19 +64,13 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     if (feature.close) opened.defer(async () => feature.close?.())
     return feature
   }
-  /** Created by the first request, when all features are there. */
-  let running: RunInternally | null = null
-  const run: RunInternally = (request) => {
-    running ??= createInternalRequests({ ...api, log: context.log })
-    return running(request)
-  }
   const records = keep(recordsOf(shared))
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const users: Users = keep(await usersOf(shared, records, push))
   const storage = keep(storageOf(shared, users))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
-  const rooms = keep(roomsOf(shared, { run, push, sockets }))
+  const rooms = keep(roomsOf(shared, { records, push, sockets }))
   const vector = keep(
     createVectors({ sql: engines.sql, vectors: engines.vectors, limits: shared.limits, log: context.log }),
   )
@@ -187,7 +180,7 @@ const subscriptionsOf = ({ context, engines, listener }: Shared, records: Record
 
 function roomsOf(
   { context, engines, listener, ruleEvaluator }: Shared,
-  { run, push, sockets }: { readonly run: RunInternally; readonly push: Push; readonly sockets: Sockets },
+  { records, push, sockets }: { readonly records: Records; readonly push: Push; readonly sockets: Sockets },
 ): Feature {
   const { settings, clock } = context
   return openRooms({
@@ -198,7 +191,7 @@ function roomsOf(
     mode: () => context.config.mode,
     sockets,
     publish: listener.publish,
-    openDatabase: createRoomDatabases(run, createUuid7(clock)),
+    db: createRoomDatabase(records.endpoints, createUuid7(clock)),
     push: push.room,
     // With a manual clock in tests, timers of rooms follow that clock.
     elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),
