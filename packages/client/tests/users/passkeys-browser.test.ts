@@ -58,7 +58,7 @@ describeInBrowser('passkeys of the client', 'passkeys of the client in a browser
   test('a passkey is added, listed, signs in without a password, and is removed', async () => {
     await browser.addAuthenticator()
     const { userId, added, listed } = await browser.run(signUpWithPasskey, 'passkey@client.example')
-    expect(listed).toEqual([added])
+    expect(listed).toEqual([added as Passkey])
     expect(listed[0]?.name).toBe('This device')
     await browser.run(() => (globalThis as Page).client.auth.signOut())
     expect(await browser.run(signIn)).toBe(userId)
