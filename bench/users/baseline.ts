@@ -10,7 +10,7 @@ import { fdatasyncSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../packages/server/src/base/crypto/hash.ts'
 import { hashesAtOnce, hashPassword, verifyPassword } from '../../packages/server/src/base/crypto/password-hash.ts'
-import { passwordMemoryKiB, passwordPasses, refreshTokenLifetimeMs } from '../../packages/server/src/limits/users.ts'
+import { passwordCost, refreshTokenLifetimeMs } from '../../packages/server/src/limits/users.ts'
 import { groupSize, type LoopResult, runSteps, type Step, warmupSeconds } from '../baseline-loops.ts'
 import { openDatabase } from '../baseline-store.ts'
 import { Histogram } from '../load/histogram.ts'
@@ -21,7 +21,7 @@ export type UsersLoopName = 'hash' | 'refresh' | 'refresh-signed'
 /** Verifies a correct password, with the server's concurrency. */
 async function runHashes(seconds: number): Promise<LoopResult> {
   const password = 'a password that is right'
-  const known = await hashPassword(password, { memoryKiB: passwordMemoryKiB, passes: passwordPasses })
+  const known = await hashPassword(password, passwordCost)
   const latencies = new Histogram()
   const lane = async (untilMs: number): Promise<void> => {
     while (performance.now() < untilMs) {

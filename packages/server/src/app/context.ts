@@ -1,14 +1,18 @@
 /** What all parts of the app share: settings, clock, log, metrics and the configuration in force. */
 import { type Clock, systemClock } from '../base/clock.ts'
+import type { HashCost } from '../base/crypto/password-hash.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Config, Settings } from '../config/config.ts'
 import { createMetrics, type Metrics } from '../http/metrics.ts'
+import { passwordCost } from '../limits/users.ts'
 
 export interface AppOptions {
   readonly config: Config
   readonly settings: Settings
   readonly clock?: Clock
   readonly log?: Log
+  /** The cost of new password hashes, by default that of a server in use. Tests hash at a lower one. */
+  readonly passwordCost?: HashCost
 }
 
 /** What the databases need. */
@@ -22,6 +26,7 @@ export interface DataContext {
 
 export interface AppContext extends DataContext {
   readonly metrics: Metrics
+  readonly passwordCost: HashCost
 }
 
 export function createDataContext({ config, settings, clock = systemClock, log }: AppOptions): DataContext {
@@ -32,4 +37,5 @@ export function createDataContext({ config, settings, clock = systemClock, log }
 export const createContext = (options: AppOptions): AppContext => ({
   ...createDataContext(options),
   metrics: createMetrics(),
+  passwordCost: options.passwordCost ?? passwordCost,
 })

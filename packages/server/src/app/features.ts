@@ -132,6 +132,7 @@ function usersOf({ context, engines, listener, limiter }: Shared, records: Recor
     syncPublicUser: records.platformRecordWriter(publicUsersTable),
     config: () => context.config.auth,
     mails: engines.mails,
+    passwordCost: context.passwordCost,
     publicUrl: () => settings.publicUrl ?? (mode === 'development' ? listener.url : null),
     onRevoking: push.forget,
     ...common(context),

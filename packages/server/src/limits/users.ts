@@ -145,8 +145,7 @@ export const avatarUrlCharsMax = 2 * KiB
 export const roleCharsMax = 64
 export const userAgentCharsMax = 512
 /** argon2id as recommended by OWASP for servers: 19 MiB, two passes, one lane. */
-export const passwordMemoryKiB = 19 * KiB
-export const passwordPasses = 2
+export const passwordCost = { memoryKiB: 19 * KiB, passes: 2 }
 /** Queued passwords; at 50 ms each, clients would not wait for more. Further ones get 503. */
 export const passwordsWaitingMax = 200
 /** Cost limits of imported hashes (IMPORT-6): a higher cost would turn sign-ins into a denial of service. */

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, openApp } from '../../src/app.ts'
 import { type Clock, type ManualClock, systemClock } from '../../src/base/clock.ts'
+import type { HashCost } from '../../src/base/crypto/password-hash.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Mode, Settings } from '../../src/config/config.ts'
 import type { Blobs } from '../../src/engines/blobs/blobs.ts'
@@ -23,6 +24,8 @@ export interface ServerOptions {
   readonly mode?: Mode
   readonly clock?: Clock
   readonly settings?: Partial<Settings>
+  /** Default far below that of a server in use, so that users can sign up and in by the hundred. */
+  readonly passwordCost?: HashCost
 }
 
 export interface TestServer {
@@ -75,6 +78,7 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
   const log = createLog({ level: 'debug', format: 'json', write: (text) => void lines.push(text) })
   const signer = createTokenSigner(tokenSecret, clock)
   const mode = options.mode ?? 'development'
+  const passwordCost = options.passwordCost ?? { memoryKiB: 64, passes: 1 }
   let config = options.config
   let app: App | null = null
   let storage: Storage | null = null
@@ -94,7 +98,8 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
     })
   const open = async (): Promise<void> => {
     storage ??= await engine.openStorage()
-    app = await openApp({ config: parseTestConfig(config, mode, rootKey), settings: settings(), clock, log })
+    const parsed = parseTestConfig(config, mode, rootKey)
+    app = await openApp({ config: parsed, settings: settings(), clock, log, passwordCost })
   }
   const shut = async (): Promise<void> => {
     const closing = app

@@ -2,6 +2,7 @@
 
 import type { Auth, UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
+import type { HashCost } from '../../base/crypto/password-hash.ts'
 import type { Log } from '../../base/log.ts'
 import type { AuthConfig } from '../../config/sections/auth/auth.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
@@ -56,6 +57,7 @@ export interface UsersDeps {
   readonly mails: Mails
   /** The server's secret; tokens are signed with keys derived from it. */
   readonly secret: string
+  readonly passwordCost: HashCost
   readonly publicUrl: () => string | null
   /** Maximum size of a JSON response in bytes. */
   readonly responseBytes: () => number
@@ -102,7 +104,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   const revocation = openRevocation({ bus: cluster, onRevoking: deps.onRevoking, log })
   const tokens = createTokens(keys, clock)
   const accounts = createAccounts({ dialect, syncPublicUser, onAuthChanged: revocation.change, clock })
-  const passwords = createPasswords(() => config().passwordCharsMin)
+  const passwords = createPasswords(() => config().passwordCharsMin, deps.passwordCost)
   const attempts = createAttempts({ database, limiter: deps.limiter, secret, clock })
   const sessionsMax = () => config().sessionsPerUserMax
   const { issueDeviceToken } = attempts

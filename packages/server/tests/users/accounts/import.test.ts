@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import type { Clock } from '../../../src/base/clock.ts'
+import { passwordCost } from '../../../src/limits/users.ts'
 import { codesOf } from '../../harness/records/scenarios.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { describeServer } from '../../harness/server.ts'
@@ -28,7 +29,7 @@ function createRunawayClock(): Clock & { stepMs: number } {
 }
 const clock = createRunawayClock()
 
-describeServer('import', { config, clock }, (server) => {
+describeServer('import', { config, clock, passwordCost }, (server) => {
   const send = (entries: unknown) => server.service.post(`${users}/import`, { users: entries })
   const importAll = async (entries: readonly unknown[]) => {
     const { status, body } = await send(entries)

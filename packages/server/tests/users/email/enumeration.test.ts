@@ -17,6 +17,7 @@ import type { Call } from '../../../src/http/endpoint.ts'
 import { emptyBody } from '../../../src/http/input/request-body.ts'
 import { createRateLimiter } from '../../../src/http/security/rate-limit.ts'
 import { responseBytesMax } from '../../../src/limits/api.ts'
+import { passwordCost } from '../../../src/limits/users.ts'
 import type { Answer } from '../../harness/client.ts'
 import { createTestSettings, parseTestConfig, type WrittenConfig } from '../../harness/config.ts'
 import { engines, sharedEngine } from '../../harness/engines.ts'
@@ -142,6 +143,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
           responseBytes: () => responseBytesMax,
           publicUrl: () => null,
           onRevoking: () => {},
+          passwordCost,
           clock,
           log: silentLog,
         })

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import { ApiError } from '../../../errors.ts'
-import { passwordsWaitingMax } from '../../../limits/users.ts'
+import { passwordCost, passwordsWaitingMax } from '../../../limits/users.ts'
 import { createPasswords } from './passwords.ts'
 
-const passwords = createPasswords(() => 8)
+const passwords = createPasswords(() => 8, passwordCost)
 
 test('[USER-14] a full hashing queue rejects further passwords with 503 and processes the queued ones', async () => {
   const count = passwordsWaitingMax + 50

@@ -3,17 +3,17 @@
  * never logged and never stored.
  */
 import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
-import { findHash, hashesAtOnce, hashPassword, verifyPassword } from '../../../base/crypto/password-hash.ts'
+import {
+  findHash,
+  type HashCost,
+  hashesAtOnce,
+  hashPassword,
+  verifyPassword,
+} from '../../../base/crypto/password-hash.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { invalidField, unavailable } from '../../../errors.ts'
 import { passwordCharsMax } from '../../../limits/api.ts'
-import {
-  bcryptCostMax,
-  passwordMemoryKiB,
-  passwordPasses,
-  passwordsWaitingMax,
-  pbkdf2IterationsMax,
-} from '../../../limits/users.ts'
+import { bcryptCostMax, passwordsWaitingMax, pbkdf2IterationsMax } from '../../../limits/users.ts'
 
 export interface Passwords {
   /** Throws 400 naming `field` (default `password`) if the password is too short, too long or not plain text. */
@@ -31,12 +31,10 @@ export interface Passwords {
   parseImported(hash: string): string
 }
 
-const cost = { memoryKiB: passwordMemoryKiB, passes: passwordPasses }
-/** Verified where there is no hash, to take the same time. A match means nothing. */
-const dummyHash = `$argon2id$v=19$m=${cost.memoryKiB},t=${cost.passes},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
-
 /** `charsMin` is a function because a reload may change it. */
-export function createPasswords(charsMin: () => number): Passwords {
+export function createPasswords(charsMin: () => number, cost: HashCost): Passwords {
+  /** Verified where there is no hash, to take the same time. A match means nothing. */
+  const dummyHash = `$argon2id$v=19$m=${cost.memoryKiB},t=${cost.passes},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
   const gate = createSemaphore({ running: hashesAtOnce, waiting: passwordsWaitingMax })
   function withSlot<T>(work: () => Promise<T>): Promise<T> {
     const entered = gate.run(work)
