@@ -27,16 +27,25 @@ const folders = ['packages', 'bench', 'examples', 'scripts']
 /** Generous: a test on a busy machine may be slow and still be right. */
 const timeoutMs = 180_000
 
-/**
- * Files of the slow lane: crash and fault injection, simulations, memory growth, whole examples, guides, browsers and
- * packages. Each takes seconds by its nature; `npm run test:all` runs them.
- */
+/** Files of the slow lane by name; `npm run test:all` runs them. See also `startsPrograms`. */
 const slowFiles = [
-  '**/*{crash,example,browser,outage,faults,simulation}.test.ts',
-  '**/{backup,backup-attacks,cli-users,guides,launchers,rooms/lifetime,types/{types,declarations}}.test.ts',
-  '**/tests/packages/*.test.ts',
-  '**/{sql/limits,storage/memory,subscriptions/slow}.test.ts',
+  // Crashes, failing engines, and whole examples.
+  '**/*{crash,example,outage,faults,simulation}.test.ts',
+  // Random inputs by the hundred, compared with a model or a rule for all inputs.
+  '**/{properties/*,malformed,*-random}.test.ts',
+  // Compiler and bundler runs.
+  '**/{types/*,size}.test.ts',
+  // Archives of whole servers, and the launchers in a clone.
+  '**/operations/{backups/*,launchers}.test.ts',
+  // Graphs of thousands of vectors.
+  '**/engines/vectors/{core,threads}.test.ts',
+  // What a deadline or a full buffer ends takes until then.
+  '**/{sql/limits,slow}.test.ts',
 ]
+
+/** Files that start servers, commands, browsers or package managers as processes belong to the slow lane too. */
+const startsPrograms = (file: string): boolean =>
+  /from '[^']*\/harness\/(?:processes|packages|examples)\//.test(readFileSync(join(root, file), 'utf8'))
 
 /**
  * Files that run one after the other, after all others: they measure memory, or suspend and kill nodes whose leases
@@ -114,7 +123,7 @@ function planRuns(lane: Lane, args: readonly string[]): Run[] {
   if (args.length > 0) return [{ args, files: [], isParallel: true }]
   const files = findTestFiles()
   if (lane === 'fast') {
-    const quick = files.filter((file) => !matches(file, slowFiles))
+    const quick = files.filter((file) => !matches(file, slowFiles) && !startsPrograms(file))
     // Files that need PostgreSQL, Redis or S3 define no tests here, so a file without a result is no failure.
     return [{ ...runOf(quick, true), files: [] }]
   }

@@ -225,19 +225,25 @@ describeServer('endpoints', { config }, (server) => {
       const bases = name.startsWith('records.') ? [denied, deniedInstance, refusedInstance] : ['']
       for (const base of bases)
         test(`[RULE-1, RULE-2, AUTH-4, AUTH-5, KEY-2, KEY-4] ${kind}${base === '' ? '' : ` at ${base}`}`, async () => {
+          const dump = async () => [
+            await server.dump(denied, deniedInstance, refusedInstance),
+            await dumpBucket(server, 'denied'),
+          ]
+          /** All data before the refused requests since the last one that was served. */
+          let before: Awaited<ReturnType<typeof dump>> | null = null
+          const expectUnchanged = async (): Promise<void> => {
+            if (before) expect(await dump()).toEqual(before)
+            before = null
+          }
           const expectRefused = async (client: Client, status: number): Promise<void> => {
-            const dump = async () => [
-              await server.dump(denied, deniedInstance, refusedInstance),
-              await dumpBucket(server, 'denied'),
-            ]
-            const before = await dump()
+            before ??= await dump()
             const answer = await send(client, base)
             // A response to HEAD has no body.
             if (name === 'storage.tusHead') expect(answer.status).toBe(status)
             else expectRefusal(answer, status)
-            expect(await dump()).toEqual(before)
           }
           const expectServed = async (client: Client): Promise<void> => {
+            await expectUnchanged()
             const { status, text } = await send(client, base)
             const isServed = status < 300 || (isJudgedByBody === true && (status === 400 || status === 404))
             if (!isServed) throw new Error(`${name} was refused with ${status}: ${text}`)
@@ -253,6 +259,7 @@ describeServer('endpoints', { config }, (server) => {
             await expectRefused(server.withKey('wrong'), 401)
             for (const granted of scopes)
               await expectRefused(server.withKey(keyOf(granted)), granted === scope ? 404 : 401)
+            await expectUnchanged()
             return
           }
 
@@ -264,6 +271,7 @@ describeServer('endpoints', { config }, (server) => {
             if (!isJudgedByBody)
               for (const client of [server.service, server.withKey(keyOf(scopes[0] as string))])
                 await expectRefused(client, 403)
+            await expectUnchanged()
             return
           }
           await expectServed(server.service)
@@ -282,6 +290,7 @@ describeServer('endpoints', { config }, (server) => {
             if (isAdmitted) await expectServed(server.withKey(keyOf(granted)))
             else await expectRefused(server.withKey(keyOf(granted)), 401)
           }
+          await expectUnchanged()
         })
     })
 

@@ -1,14 +1,13 @@
-/** Vector indexes after changed declarations, restarts and crashes, and the choice of the search engine. */
+/** Vector indexes after changed declarations and restarts, and the choice of the search engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { openPostgres } from '../../../../scripts/servers/postgres.ts'
 import { type PostgresPrograms, providePostgres } from '../../../../scripts/servers/programs.ts'
 import { ConfigError } from '../../src/config/issues.ts'
 import { vectorBatchMax, vectorDeletionsKept } from '../../src/limits/resources.ts'
-import { engines, sharedEngine } from '../harness/engines.ts'
+import { sharedEngine } from '../harness/engines.ts'
 import { openNodes } from '../harness/nodes.ts'
-import { spawnServer } from '../harness/processes/spawn.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { createNumbers, dumpIndex, makeValues, onKind, perform, use, vectorKinds } from '../harness/resources/vector.ts'
+import { dumpIndex, onKind, perform, use, vectorKinds } from '../harness/resources/vector.ts'
 import { startServer, type TestServer } from '../harness/server.ts'
 
 const opened: (() => Promise<void>)[] = []
@@ -258,38 +257,4 @@ describe('the search engine', () => {
       expect(found.has('n99')).toBe(false)
     },
   )
-
-  test('[VEC-22] a server that is killed during writes keeps every acknowledged vector', async () => {
-    const config = `export default { vector: { docs: { dimensions: 8, metric: 'euclidean' } } }`
-    const server = await spawnServer(config, engines[0])
-    opened.push(server.remove)
-    const next = createNumbers(3)
-    const written = new Map<string, number[]>()
-    let killing: Promise<void> | null = null
-    const write = async (writer: number): Promise<void> => {
-      for (let at = 0; !killing; at++) {
-        const batch = [0, 1, 2].map((one) => ({ id: `${writer}-${at}-${one}`, values: makeValues(next, 8) }))
-        try {
-          const { status } = await perform(server.service, 'docs', 'insert', { vectors: batch })
-          if (status === 200) for (const { id, values } of batch) written.set(id, values)
-        } catch {
-          return
-        }
-        if (written.size > 600) killing ??= server.kill()
-      }
-    }
-    await Promise.all(Array.from({ length: 16 }, (_, writer) => write(writer)))
-    await killing
-    await server.start()
-    const { vectorCount } = (await perform(server.service, 'docs', 'describe')).body
-    // Each batch of three is stored completely or not at all.
-    expect(vectorCount % 3).toBe(0)
-    expect(vectorCount).toBeGreaterThanOrEqual(written.size)
-    const some = [...written].filter((_, at) => at % 20 === 0)
-    expect(some.length).toBeGreaterThan(20)
-    for (const [id, values] of some) {
-      const { body } = await perform(server.service, 'docs', 'search', { vector: values, topK: 1, returnValues: true })
-      expect(body.matches).toEqual([{ id, score: 0, values }])
-    }
-  })
 })
