@@ -8,7 +8,7 @@ import { isProgram, isSource, type Repository, serverFolder } from './repository
 const contractFolder = `${serverFolder}engines/contract/`
 
 /** A folder or file imports only from itself and from what stands left of it. */
-const line = ['base', 'engines', 'query', 'access', 'config', 'http', 'features', 'app', 'cli', 'main']
+const line = ['base', 'engines', 'query', 'access', 'config', 'host', 'http', 'features', 'app', 'cli', 'main']
 const remedy = 'pass it in from app.ts, or move the shared code to the left'
 /** What every folder may read: it imports nothing but itself. */
 const isShared = (path: string): boolean =>
@@ -86,10 +86,12 @@ export function checkAdapters(repository: Repository): string[] {
 /** Modules of the runtime. Its globals, and the environment, are the linter's. */
 export function checkRuntime(repository: Repository): string[] {
   return [...repository].flatMap(([path, text]) => {
-    if (!isProgram(path) || /^packages\/server\/src\/(?:http\/server\.ts|engines\/|base\/)/.test(path)) return []
+    if (!isProgram(path) || /^packages\/server\/src\/(?:http\/server\.ts|engines\/|base\/|host\/)/.test(path)) return []
     return importsOf(text)
       .filter((specifier) => specifier === 'bun' || specifier.startsWith('bun:'))
-      .map((specifier) => `${path}: imports ${specifier}; only http/server.ts, engines/ and base/ use the runtime`)
+      .map(
+        (specifier) => `${path}: imports ${specifier}; only http/server.ts, engines/, base/ and host/ use the runtime`,
+      )
   })
 }
 

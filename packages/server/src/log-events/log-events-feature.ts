@@ -34,6 +34,19 @@ export const featureLogEvents = {
     meaning: 'The request log could not be written. The write is retried; requests are counted in memory meanwhile.',
     action: 'Check the database if it persists.',
   },
+  'functions.host_ended': {
+    level: 'error',
+    fields: ['pid', 'reason', 'location?', 'functions'],
+    meaning:
+      'A process that runs functions ended: it exceeded its memory or a deadline, or the code ended it. The functions that it ran have failed; another process replaces it.',
+    action: 'Fix the function; `location` is the line that ended the process, if it is known.',
+  },
+  'functions.logs_dropped': {
+    level: 'warn',
+    fields: ['lines'],
+    meaning: 'Functions wrote more log lines than a process may send per second; the excess was dropped.',
+    action: 'Log less in the function.',
+  },
   'mail.dropped': {
     level: 'error',
     fields: ['template', 'attempts?', 'error'],

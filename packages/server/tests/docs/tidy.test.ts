@@ -113,7 +113,7 @@ describe('the runtime and the bodies of requests', () => {
     ['packages/server/src/http/handle.ts', `import 'x'\nimport { Database } from 'bun:sqlite'`],
   ])('%s may not contain %j', (path, text) => {
     expect(mistakes('modules of the runtime are imported in base, engines and the listener', { [path]: text })).toEqual(
-      [expect.stringMatching(/only http\/server\.ts, engines\/ and base\/ use the runtime$/)],
+      [expect.stringMatching(/only http\/server\.ts, engines\/, base\/ and host\/ use the runtime$/)],
     )
   })
 

@@ -66,19 +66,27 @@ export function mayBePublic(url: URL, policy: OutboundPolicy = publicOnly): bool
 
 /** Rejects with `NotPublicError`, before anything is sent, for addresses that are not allowed. */
 export function createPublicFetch(options: PublicFetchOptions): BoundedFetch {
-  const { trusted = () => false, policy: policyOf = () => publicOnly, lookup = systemLookup } = options
+  const { trusted = () => false, policy = () => publicOnly, lookup } = options
   return async (text, init = {}) => {
     const url = new URL(text)
     if (trusted(url.origin)) return fetchWithin(options, text, init)
-    const policy = policyOf()
-    if (!mayBePublic(url, policy)) throw new NotPublicError()
-    const host = hostOf(url)
-    const addresses = isAddress(host) ? [host] : await within(options.timeoutMs, lookup(host))
-    const [address] = addresses
-    // Any private address among them is rejected: with mixed answers, an attacker could retry until it is chosen.
-    if (address === undefined || !addresses.every((one) => isReachable(one, url, policy))) throw new NotPublicError()
+    const address = await within(options.timeoutMs, resolveReachable(url, policy(), lookup))
     return fetchAt(address, url, options, init)
   }
+}
+/** The address to connect to for a URL. Rejects with `NotPublicError`. */
+export async function resolveReachable(
+  url: URL,
+  policy: OutboundPolicy,
+  lookup: Lookup = systemLookup,
+): Promise<string> {
+  if (!mayBePublic(url, policy)) throw new NotPublicError()
+  const host = hostOf(url)
+  const addresses = isAddress(host) ? [host] : await lookup(host)
+  const [address] = addresses
+  // Any private address among them is rejected: with mixed answers, an attacker could retry until it is chosen.
+  if (address === undefined || !addresses.every((one) => isReachable(one, url, policy))) throw new NotPublicError()
+  return address
 }
 
 /** Resolvers have no deadline. */

@@ -1,0 +1,156 @@
+/** `functionsFor`: the functions by which an application declares its server code, typed by its configuration. */
+import type { BeforeEvent, CallerContext, ChangeEvent, Context, Operation } from './context.ts'
+import {
+  type BeforeFunction,
+  type BeforeSignUpFunction,
+  type ChangeFunction,
+  type ChangeOptions,
+  type ClaimsFunction,
+  declare,
+  type HttpFunction,
+  type HttpMethod,
+  type HttpOptions,
+  type QueueFunction,
+  type QueueOptions,
+  type RpcFunction,
+  type RpcOptions,
+  type ScheduleFunction,
+  type ScheduleOptions,
+  type UserFunction,
+  type WebhookFunction,
+  type WebhookOptions,
+} from './exported.ts'
+import type { TableAddress } from './names.ts'
+import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: an input without a schema, and users, whose fields vary.
+type Untyped = any
+
+type Awaitable<T> = T | Promise<T>
+
+interface Rpc<Config> {
+  /**
+   * A function that clients call: `POST /api/fn/{name}` with the input as JSON. What does not fit the schema `input` is
+   * refused with 400. An asynchronous generator streams its values.
+   */
+  <Schema extends StandardSchema, Output>(
+    options: RpcOptions & { readonly input: Schema },
+    run: (input: SchemaOutput<Schema>, ctx: CallerContext<Config>) => Output,
+  ): RpcFunction<SchemaInput<Schema>, Output>
+  <Output, Input = Untyped>(
+    options: RpcOptions & { readonly input?: undefined },
+    run: (input: Input, ctx: CallerContext<Config>) => Output,
+  ): RpcFunction<Input, Output>
+}
+
+type Http<Config> = Readonly<
+  Record<
+    HttpMethod,
+    (
+      path: string,
+      options: HttpOptions,
+      run: (
+        request: Request,
+        ctx: CallerContext<Config> & { readonly params: Readonly<Record<string, string>> },
+      ) => Awaitable<Response>,
+    ) => HttpFunction
+  >
+>
+
+interface Queue<Config> {
+  /** Runs the jobs of a queue; `ctx.enqueue(name, input)` adds one. */
+  <Schema extends StandardSchema>(
+    name: string,
+    options: QueueOptions<SchemaOutput<Schema>> & { readonly input: Schema },
+    run: (input: SchemaOutput<Schema>, ctx: JobContext<Config>) => unknown,
+  ): QueueFunction
+  <Input = Untyped>(
+    name: string,
+    options: QueueOptions<Input> & { readonly input?: undefined },
+    run: (input: Input, ctx: JobContext<Config>) => unknown,
+  ): QueueFunction
+}
+
+export type JobContext<Config = unknown> = Context<Config> & {
+  /** From 1. */
+  readonly attempt: number
+  readonly jobId: string
+}
+
+export interface FunctionsFor<Config = unknown> {
+  /**
+   * Runs before a write, on every write path. Returns the row to store, or nothing for the row as it is; throws
+   * `HttpError` to refuse the write. Limit 500 ms.
+   */
+  before<const Address extends TableAddress<Config>>(
+    table: Address,
+    on: readonly Operation[],
+    run: (event: BeforeEvent<Config, Address>, ctx: CallerContext<Config>) => Awaitable<object | undefined>,
+  ): BeforeFunction
+  /** Runs after a change is committed, at least once, in order per record. */
+  onChange<const Address extends TableAddress<Config>>(
+    table: Address,
+    options: ChangeOptions,
+    run: (event: ChangeEvent<Config, Address>, ctx: Context<Config>) => unknown,
+  ): ChangeFunction
+  readonly rpc: Rpc<Config>
+  /** Serves `/api/fn{path}`; a segment `:name` of the path is `ctx.params.name`. */
+  readonly http: Http<Config>
+  /** Runs at the times of a cron pattern of five fields, or six with seconds first. */
+  schedule(
+    cron: string,
+    options: ScheduleOptions,
+    run: (ctx: Context<Config> & { readonly scheduledAt: Date }) => unknown,
+  ): ScheduleFunction
+  readonly queue: Queue<Config>
+  /** Sends changes of a table to a URL, signed by Standard Webhooks. */
+  webhook<const Address extends TableAddress<Config>>(table: Address, options: WebhookOptions): WebhookFunction
+  readonly auth: {
+    /** Runs before a user is created; throws `HttpError` to refuse. */
+    beforeSignUp(
+      run: (
+        event: { readonly email: string | null; readonly provider: string | null; readonly data: Untyped },
+        ctx: Context<Config>,
+      ) => unknown,
+    ): BeforeSignUpFunction
+    /** Returns the custom claims of a user's access tokens. */
+    claims(run: (user: Untyped, ctx: Context<Config>) => Awaitable<object>): ClaimsFunction
+    onUser(
+      on: readonly ('created' | 'deleted' | 'disabled')[],
+      run: (event: { readonly user: Untyped }, ctx: Context<Config>) => unknown,
+    ): UserFunction
+  }
+}
+
+const httpOf = (method: HttpMethod) => (path: string, options: HttpOptions, run: HttpFunction['run']) =>
+  declare<HttpFunction>({ ...options, kind: 'http', method, path, run })
+
+/** The functions that declare server code for a configuration: `functionsFor<typeof config>()`. */
+export const functionsFor = <Config = unknown>(): FunctionsFor<Config> =>
+  ({
+    before: (table: string, on: readonly Operation[], run: BeforeFunction['run']) =>
+      declare<BeforeFunction>({ kind: 'before', table, on, run }),
+    onChange: (table: string, options: ChangeOptions, run: ChangeFunction['run']) =>
+      declare<ChangeFunction>({ ...options, kind: 'onChange', table, run }),
+    rpc: (options: RpcOptions & { input?: StandardSchema }, run: RpcFunction['run']) =>
+      declare<RpcFunction>({ ...options, kind: 'rpc', run }),
+    http: {
+      get: httpOf('get'),
+      post: httpOf('post'),
+      put: httpOf('put'),
+      patch: httpOf('patch'),
+      delete: httpOf('delete'),
+      all: httpOf('all'),
+    },
+    schedule: (cron: string, options: ScheduleOptions, run: ScheduleFunction['run']) =>
+      declare<ScheduleFunction>({ ...options, kind: 'schedule', cron, run }),
+    queue: (queue: string, options: QueueOptions & { input?: StandardSchema }, run: QueueFunction['run']) =>
+      declare<QueueFunction>({ ...options, kind: 'queue', queue, run }),
+    webhook: (table: string, options: WebhookOptions) =>
+      declare<WebhookFunction>({ ...options, kind: 'webhook', table }),
+    auth: {
+      beforeSignUp: (run: BeforeSignUpFunction['run']) => declare<BeforeSignUpFunction>({ kind: 'beforeSignUp', run }),
+      claims: (run: ClaimsFunction['run']) => declare<ClaimsFunction>({ kind: 'claims', run }),
+      onUser: (on: UserFunction['on'], run: UserFunction['run']) => declare<UserFunction>({ kind: 'onUser', on, run }),
+    },
+  }) as unknown as FunctionsFor<Config>

@@ -1,0 +1,166 @@
+/**
+ * One invocation from its call to its result: queue, host, deadline, abort and stream. The result is settled once; the
+ * host may still run the function until it reacts to the abort.
+ */
+import { hostGraceMs } from '../../limits/functions.ts'
+import { type ChunkQueue, createChunkQueue, streamOf } from './chunk-queue.ts'
+import { type HostedInvocation, type HostProcess, invocationOver } from './host-process.ts'
+import { HostError, type HostFailure, type Invocation, type InvocationResult } from './hosts.ts'
+import type { FromInvocation } from './protocol.ts'
+
+export class RunningInvocation implements HostedInvocation {
+  readonly id: string
+  readonly #call: Invocation
+  readonly #requeue: (invocation: RunningInvocation) => void
+  readonly #result = Promise.withResolvers<InvocationResult>()
+  readonly #closing = new AbortController()
+  #chunks: ChunkQueue<never> | null = null
+  #host: HostProcess | null = null
+  #deadline: ReturnType<typeof setTimeout>
+  readonly #onAbort = (): void => this.#stop('aborted')
+  /** Whether the host may have begun to run it. */
+  hasStarted = false
+  #isOver = false
+
+  /** `requeue` finds another host for it. */
+  constructor(id: string, call: Invocation, requeue: (invocation: RunningInvocation) => void) {
+    this.id = id
+    this.#call = call
+    this.#requeue = requeue
+    this.#deadline = setTimeout(() => this.#stop('timeout'), call.timeoutMs)
+    this.#deadline.unref?.()
+    // An aborted invocation may be rejected before the caller waits for it.
+    this.#result.promise.catch(() => undefined)
+    if (call.signal?.aborted) this.#stop('aborted')
+    else call.signal?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  get result(): Promise<InvocationResult> {
+    return this.#result.promise
+  }
+
+  get name(): string {
+    return this.#call.name
+  }
+
+  /** Whether nothing that the host reports matters any more. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Gives it to a host. */
+  sendTo(host: HostProcess): void {
+    const { name, input, context, timeoutMs } = this.#call
+    const mayStart = host.invocations.size === 0
+    this.#host = host
+    this.hasStarted = mayStart
+    host.invocations.set(this.id, this)
+    host.send({ type: 'invoke', id: this.id, name, input, context, timeoutMs, mayStart })
+  }
+
+  move(): void {
+    this.#takeBack()
+    this.#requeue(this)
+  }
+
+  #takeBack(): void {
+    this.#host?.invocations.delete(this.id)
+    this.#host?.send({ type: 'drop', id: this.id })
+    this.#host = null
+  }
+
+  onMessage(message: FromInvocation): void {
+    if (this.#isOver) {
+      // What it asks for is refused, so that it has no effects after its deadline.
+      if (message.type === 'request') void this.#answer(message)
+      return
+    }
+    switch (message.type) {
+      case 'ready':
+        this.hasStarted = true
+        this.#host?.send({ type: 'start', id: this.id })
+        return
+      case 'request':
+        void this.#answer(message)
+        return
+      case 'log':
+        this.#call.onLog(message.level, message.message, message.fields)
+        return
+      case 'value':
+        this.#settle()
+        this.#result.resolve({ kind: 'value', json: message.json })
+        return
+      case 'stream':
+        this.#result.resolve({ kind: 'stream', values: this.#open<string>() })
+        return
+      case 'http': {
+        const { status, headers, hasBody } = message
+        const body = hasBody ? streamOf(this.#open<Uint8Array>()) : null
+        if (!hasBody) this.#settle()
+        this.#result.resolve({ kind: 'response', status, headers, body })
+        return
+      }
+      case 'chunk':
+        this.#chunks?.push(message.chunk as never)
+        return
+      case 'end':
+        this.#settle()
+        this.#chunks?.end()
+        return
+      case 'failed':
+        this.fail(message.failure)
+    }
+  }
+
+  /** Ends it without a result. */
+  fail(failure: HostFailure): void {
+    if (this.#isOver) return
+    this.#settle()
+    const error = new HostError(failure)
+    this.#result.reject(error)
+    this.#chunks?.fail(error)
+  }
+
+  #open<Chunk>(): ChunkQueue<Chunk> {
+    const chunks = createChunkQueue<Chunk>({
+      onRead: () => this.#host?.send({ type: 'pull', id: this.id }),
+      onCancel: () => this.#stop('aborted'),
+    })
+    this.#chunks = chunks as unknown as ChunkQueue<never>
+    return chunks
+  }
+
+  #settle(): void {
+    this.#isOver = true
+    clearTimeout(this.#deadline)
+    this.#call.signal?.removeEventListener('abort', this.#onAbort)
+    this.#closing.abort()
+  }
+
+  /** Aborts the function in its host, and kills the host if it does not react. */
+  #stop(reason: 'timeout' | 'aborted'): void {
+    if (this.#isOver) return
+    const host = this.#host
+    if (!this.hasStarted) this.#takeBack()
+    const remainingMs = reason === 'timeout' ? 0 : this.#call.timeoutMs
+    this.fail(
+      reason === 'timeout'
+        ? { kind: 'timeout', message: `${this.#call.name} did not end within ${this.#call.timeoutMs} ms` }
+        : { kind: 'aborted', message: 'The caller has left' },
+    )
+    if (!host || !this.hasStarted) return
+    host.send({ type: 'abort', id: this.id, reason })
+    if (reason === 'timeout') host.isOverdue = true
+    const timer = setTimeout(() => {
+      if (host.invocations.get(this.id) === this)
+        host.kill(`${this.#call.name} did not end within ${hostGraceMs} ms after its deadline`)
+    }, remainingMs + hostGraceMs)
+    timer.unref?.()
+  }
+
+  async #answer({ request, as, content }: FromInvocation & { type: 'request' }): Promise<void> {
+    const host = this.#host
+    const response = this.#isOver ? invocationOver : await this.#call.onRequest(content, as, this.#closing.signal)
+    host?.send({ type: 'response', request, response })
+  }
+}

@@ -1,0 +1,75 @@
+/** Builds `ctx` of an invocation. Clients are created when they are first used. */
+import { createClient, files, records } from 'plinth-client'
+import type { CallerContext, Context } from '../config/sections/functions/context.ts'
+import type { InvocationContext } from '../engines/hosts/hosts.ts'
+import { log } from './log-lines.ts'
+import { createKv, createPush, createVector, type Post } from './platform-clients.ts'
+import { createServerFetch, type SendRequest } from './server-requests.ts'
+
+export interface ContextParts {
+  readonly id: string
+  readonly given: InvocationContext
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  /** Of the server. */
+  readonly url: string
+  readonly sendRequest: SendRequest
+  readonly outboundFetch: typeof fetch
+}
+
+type Client = ReturnType<typeof createClient>
+
+const lazy = <Value>(create: () => Value): (() => Value) => {
+  let value: { readonly made: Value } | undefined
+  return () => {
+    value ??= { made: create() }
+    return value.made
+  }
+}
+
+export type AnyContext = Omit<Context, 'db'> & { readonly db?: CallerContext['db'] | undefined }
+
+export function createContext(parts: ContextParts): AnyContext {
+  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch } = parts
+  const startedMs = performance.now()
+  const clientAs = (as: 'caller' | 'service') =>
+    lazy<Client>(() =>
+      createClient(url, [records, files], {
+        fetch: createServerFetch(url, as, sendRequest),
+        // The deadline of the invocation bounds every request, and the server answers without a network.
+        timeout: timeoutMs + 1000,
+        retries: 0,
+      }),
+    )
+  const asCaller = clientAs('caller')
+  const asService = clientAs('service')
+  const post: Post = (path, body) => asService().request('POST', path, { body })
+  const logAt = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string, fields?: object) =>
+    log(id, level, message, fields)
+  return {
+    ...(given.hasCaller ? { db: ((...names: []) => asCaller().db(...names)) as CallerContext['db'] } : {}),
+    service: { db: ((...names: []) => asService().db(...names)) as CallerContext['db'] },
+    auth: given.auth as Context['auth'],
+    files: (bucket) => asService().files(bucket),
+    kv: (namespace) => createKv(post, namespace),
+    vector: (index) => createVector(post, index),
+    push: createPush(post),
+    mail: {
+      async send(message) {
+        await post('/api/functions/mail', message)
+      },
+    },
+    enqueue: (queue, input, options = {}) =>
+      post('/api/functions/jobs', { queue, input, ...options, ...(options.at && { at: options.at.toISOString() }) }),
+    now: () => new Date(given.nowMs + (performance.now() - startedMs)),
+    secrets: given.secrets,
+    log: { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') },
+    signal,
+    fetch: ((input: RequestInfo | URL, init?: RequestInit) =>
+      outboundFetch(input, {
+        ...init,
+        signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal,
+      })) as typeof fetch,
+    idempotencyKey: given.idempotencyKey,
+  }
+}

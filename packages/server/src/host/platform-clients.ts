@@ -1,0 +1,40 @@
+/** The parts of `ctx` that have no client of their own: key-value stores, vector indexes and push. */
+import { parseDuration } from '../base/text/duration.ts'
+import type { KeyValueStore, PushSender, VectorIndex } from '../config/sections/functions/context.ts'
+
+/** Sends JSON to the server and returns the JSON of the answer. */
+export type Post = <T = unknown>(path: string, body: unknown) => Promise<T>
+
+export function createKv(post: Post, namespace: string): KeyValueStore {
+  const path = `/api/kv/${encodeURIComponent(namespace)}`
+  return {
+    async get(key) {
+      return (await post<{ value: unknown }>(path, { action: 'get', key })).value
+    },
+    async set(key, value, { ttl } = {}) {
+      await post(path, { action: 'set', key, value, ...(ttl && { ttl: parseDuration(ttl) / 1000 }) })
+    },
+    async delete(key) {
+      await post(path, { action: 'delete', key })
+    },
+    list: (options = {}) => post(path, { action: 'list', ...options }),
+  }
+}
+
+export function createVector(post: Post, index: string): VectorIndex {
+  const path = `/api/vector/${encodeURIComponent(index)}`
+  return {
+    upsert: (vectors) => post(path, { action: 'upsert', vectors }),
+    insert: (vectors) => post(path, { action: 'insert', vectors }),
+    search: (query) => post(path, { action: 'search', ...query }),
+    getByIds: (ids) => post(path, { action: 'getByIds', ids }),
+    delete: (ids) => post(path, { action: 'delete', ids }),
+  }
+}
+
+export const createPush = (post: Post): PushSender => ({
+  send: (userId, payload) => post('/api/push/send', { userId, payload }),
+  sendMany: (userIds, payload) => post('/api/push/send-many', { userIds, payload }),
+  sendToTopic: (topic, payload) => post('/api/push/send-to-topic', { topic, payload }),
+  broadcast: (payload) => post('/api/push/broadcast', { payload }),
+})

@@ -1,0 +1,122 @@
+/** Runs functions by kind, and reports their results and errors. */
+import type { Exported } from '../config/sections/functions/exported.ts'
+import { isHttpError } from '../config/sections/functions/http-error.ts'
+import { findLocation } from '../config/sections/functions/location.ts'
+import type { HostFailure, HttpInput } from '../engines/hosts/hosts.ts'
+import type { InvokeMessage } from '../engines/hosts/protocol.ts'
+import { send } from './channel.ts'
+import { type AnyContext, createContext } from './context.ts'
+import { checkCaller, parseInput } from './input.ts'
+import { currentInvocation } from './log-lines.ts'
+import { isStream, StreamWindow, sendResponse, sendStream, toJson } from './results.ts'
+import { createSender } from './server-requests.ts'
+
+export interface RunParts {
+  readonly functions: ReadonlyMap<string, Exported>
+  readonly url: string
+  readonly outboundFetch: typeof fetch
+}
+
+/** An invocation that this host has received. */
+export interface HostedRun {
+  start(): void
+  abort(reason: 'timeout' | 'aborted'): void
+  /** The consumer of the stream has read a chunk. */
+  pull(): void
+}
+
+export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => void): HostedRun {
+  const { id, name, input, context: given, timeoutMs } = message
+  const controller = new AbortController()
+  const window = new StreamWindow()
+  const { signal } = controller
+
+  async function run(): Promise<void> {
+    try {
+      const declared = parts.functions.get(name)
+      if (!declared) throw new Error(`There is no function ${name}`)
+      const { url, outboundFetch } = parts
+      const sendRequest = createSender(id)
+      const ctx = createContext({ id, given, signal, timeoutMs, url, sendRequest, outboundFetch })
+      const result = await runs[declared.kind](declared as never, input as never, ctx, given)
+      if (result instanceof Response) await sendResponse(id, result, window, signal)
+      else if (isStream(result)) await sendStream(id, result, window, signal)
+      else send({ type: 'value', id, json: toJson(result) })
+    } catch (error) {
+      send({ type: 'failed', id, failure: failureOf(error) })
+    } finally {
+      onEnd()
+    }
+  }
+
+  return {
+    start: () => void currentInvocation.run(id, run),
+    abort: (reason) =>
+      controller.abort(
+        new DOMException(
+          reason === 'timeout' ? 'The function is past its deadline' : 'The caller has left',
+          reason === 'timeout' ? 'TimeoutError' : 'AbortError',
+        ),
+      ),
+    pull: () => window.release(),
+  }
+}
+
+type Given = InvokeMessage['context']
+type Run<Kind> = (declared: Extract<Exported, { kind: Kind }>, input: never, ctx: AnyContext, given: Given) => unknown
+
+const runEvent = (declared: { run: (event: unknown, ctx: unknown) => unknown }, event: never, ctx: AnyContext) =>
+  declared.run(event, ctx)
+
+/** How each kind of function is called. */
+const runs: { readonly [Kind in Exported['kind']]: Run<Kind> } = {
+  before: runEvent,
+  onChange: runEvent,
+  beforeSignUp: runEvent,
+  claims: runEvent,
+  onUser: runEvent,
+  async rpc(declared, input, ctx, given) {
+    checkCaller(declared, given)
+    return declared.run(await parseInput(declared.input, input), ctx)
+  },
+  async http(declared, { method, url, headers, body, params }: HttpInput, ctx) {
+    const incoming = new Request(url, {
+      method,
+      headers: headers.map(([name, value]): [string, string] => [name, value]),
+      body: body as BodyInit | null,
+      signal: ctx.signal,
+    })
+    const result = await declared.run(incoming, { ...ctx, params })
+    if (!(result instanceof Response)) throw new TypeError(`${declared.path} must return a Response`)
+    return result
+  },
+  schedule: (declared, _, ctx, given) =>
+    declared.run({ ...ctx, scheduledAt: new Date(given.scheduledAtMs ?? given.nowMs) }),
+  async queue(declared, input, ctx, { attempt = 1, jobId = '' }) {
+    return declared.run(await parseInput(declared.input, input), { ...ctx, attempt, jobId })
+  },
+  webhook() {
+    throw new Error('Webhooks have no code')
+  },
+}
+
+function failureOf(error: unknown): HostFailure {
+  if (isHttpError(error)) {
+    const { status, slug, message, data } = error
+    return { kind: 'refused', status, slug, message, ...(data === undefined ? {} : { data: plain(data) }) }
+  }
+  if (!(error instanceof Error)) return { kind: 'failed', message: `threw ${String(error)}`, location: null }
+  const { name, message, stack } = error
+  return {
+    kind: 'failed',
+    message: name === 'Error' ? message : `${name}: ${message}`,
+    ...(stack === undefined ? {} : { stack: stack.slice(0, 8192) }),
+    location: findLocation(stack),
+  }
+}
+
+/** What JSON can express of a value. */
+function plain(value: unknown): unknown {
+  const text = toJson(value)
+  return text === null ? undefined : JSON.parse(text)
+}

@@ -1,0 +1,42 @@
+/** Bounds of functions and of the processes that run them. Units are last in each name. */
+import { KiB, MiB } from './units.ts'
+
+// Function hosts
+/** Invocations that run in one host at a time. */
+export const hostInvocationsMax = 100
+/** Invocations that wait for a host; beyond it they are refused. */
+export const hostWaitingMax = 1000
+/** How long an invocation waits for a host before it is refused: no host starts, or all are busy. */
+export const hostWaitMs = 5000
+/** The code of an application with its packages loads in far less. */
+export const hostLoadMs = 15_000
+/** A host that does not answer within this time is blocked: its event loop runs other code. */
+export const hostAnswerMs = 25
+/** After its deadline, an invocation has this long to react to its signal before its host is killed. */
+export const hostGraceMs = 1000
+/** An idle host that is blocked for this long is killed. */
+export const hostBlockedMs = 5000
+/** The memory of hosts is read this often while they run functions, and while they are idle. */
+export const hostWatchBusyMs = 20
+export const hostWatchIdleMs = 1000
+/** Restarts of hosts that end at once are delayed, twice as long each time. */
+export const hostRestartMs = 100
+export const hostRestartMsMax = 10_000
+/** A host that lived this long did not fail at once. */
+export const hostStableMs = 10_000
+/** Chunks of a streamed result that are sent before the first is read. */
+export const hostStreamWindow = 16
+
+// Data between a function and the server
+/** The JSON of a result, or one value of a stream. */
+export const functionResultBytesMax = 8 * MiB
+/** The body of a request of a function to the server. */
+export const functionRequestBytesMax = 64 * MiB
+/** Requests of one invocation to the server that are under way at a time; others wait. */
+export const functionRequestsMax = 64
+
+// Log lines of functions
+/** Lines per second of one host; beyond it they are dropped and counted. */
+export const functionLogLinesPerSecond = 200
+/** Characters of a message and of the JSON of its fields. */
+export const functionLogCharsMax = 8 * KiB
