@@ -133,6 +133,12 @@ export const httpErrors = {
     meaning: 'An unexpected failure. The server logs its cause under the `X-Request-Id` of the response.',
     retry: 'if-idempotent',
   },
+  'hook-failed': {
+    status: 500,
+    meaning:
+      'A hook of the application threw an error, took too long, or returned what cannot be stored. Nothing was stored.',
+    retry: 'no',
+  },
   'push-not-configured': { status: 503, meaning: 'The server has no push credentials.', retry: 'no' },
   unavailable: {
     status: 503,

@@ -109,6 +109,7 @@ const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared)
     changes: () => context.config.changes,
     writeBudgetBytes: () => context.config.limits.writeBytes,
     countInstance: (caller) => countInstance(limiter, caller),
+    hooks: null,
     limits,
     ...common(context),
   })

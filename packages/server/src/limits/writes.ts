@@ -21,6 +21,13 @@ export const writeBudgetWindowMs = 60_000
 export const writeBudgetStepBytes = 256 * KiB
 /** Callers whose bytes are accumulated at the same time. */
 export const writeBudgetCallersMax = 10_000
+/** Times in a row that a write is tried again because a record changed while its hooks ran; then it is a conflict. */
+export const hookAttemptsMax = 5
+/**
+ * Times that a request runs the hooks of its writes. One is usual; each further write of one record whose hooks change
+ * it takes another, and repeats the work of the request.
+ */
+export const hookPassesMax = 20
 /** Larger responses are stored without their records under an `Idempotency-Key`. */
 export const idempotencyResponseCharsMax = 64 * KiB
 /** Records that a write reads first; their average size determines how many it reads at a time afterwards. */

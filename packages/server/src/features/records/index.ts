@@ -12,6 +12,7 @@ import type { Sql } from '../../engines/sql/sql.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
+import type { BeforeHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
 import type { LogBounds } from './changes/trim.ts'
@@ -48,6 +49,8 @@ export interface RecordsDeps {
   /** Bytes a caller may write in a window. */
   readonly writeBudgetBytes: () => number
   readonly limits: ResponseLimits
+  /** The hooks that run before writes; null without any. */
+  readonly hooks: BeforeHooks | null
   readonly clock: Clock
   readonly log: Log
 }
@@ -78,6 +81,7 @@ export function createRecords(deps: RecordsDeps): Records {
     onWrite: trimmer.markWritten,
     committed,
     removals: createRemovalBounds(),
+    hooks: deps.hooks,
     clock,
   })
   const generate = () => ({ id: newId, nowMs: clock.now() })

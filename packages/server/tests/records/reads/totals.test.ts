@@ -18,8 +18,8 @@ import { list } from '../../../src/features/records/reads/list.ts'
 import type { TableCall } from '../../../src/features/records/resolve-table.ts'
 import { createSchema } from '../../../src/features/records/schema/migrator.ts'
 import { createTotals, type Totals } from '../../../src/features/records/totals/totals.ts'
+import { insertRecord } from '../../../src/features/records/writes/insert.ts'
 import { createRemovalBounds } from '../../../src/features/records/writes/removal-bounds.ts'
-import { insertRecord } from '../../../src/features/records/writes/write.ts'
 import type { Write } from '../../../src/features/records/writes/write-context.ts'
 import { createResponseLimits } from '../../../src/http/replies/large-responses.ts'
 import { textOf } from '../../../src/http/replies/reply.ts'
@@ -78,6 +78,8 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
         requestId: 'request',
         nowMs: Date.now(),
         at: '',
+        hooks: null,
+        isRehearsal: false,
         logged: { chars: 0 },
         removals: createRemovalBounds(),
       }
@@ -106,6 +108,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       counters: createMemoryCluster(),
       writeBudgetBytes: () => Number.POSITIVE_INFINITY,
       limits,
+      hooks: null,
       clock: systemClock,
       log: silentLog,
     })

@@ -81,6 +81,7 @@ beforeAll(async () => {
     namespaces,
     storedNamespaces: namespaces,
     countInstance: () => {},
+    hooks: null,
     secret: 'secret',
     changes: () => ({ retentionMs: 1000, bytesMax: 1024 ** 3 }),
     limits: createResponseLimits(() => responseBytesMax),

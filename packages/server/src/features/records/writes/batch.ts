@@ -15,10 +15,11 @@ import { readRows } from '../reads/read-rows.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { VersionedRow } from '../version.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
+import { insertRecords, type NewRecord } from './insert.ts'
 import type { ResponseShape } from './replay.ts'
 import { createRecordsResponse, type Shown, visibleRemovals, type WriteResponse } from './response.ts'
 import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
-import { deleteRecord, deleteRow, insertRecords, type NewRecord, updateRecord, updateRow } from './write.ts'
+import { deleteRecord, deleteRow, updateRecord, updateRow } from './write.ts'
 import type { Write } from './write-context.ts'
 
 export interface BatchBody {

@@ -10,11 +10,12 @@ import type { TableCall } from '../resolve-table.ts'
 import { common, type ResolveCall, recordSchema, tablePaths, writeScope } from '../table-endpoint.ts'
 import { batchShape, parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
 import { type Body, type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
+import { insertRecord } from './insert.ts'
 import type { ResponseShape } from './replay.ts'
 import { respondWithRecord, respondWithRemoval, toResponse } from './response.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
-import { deleteRecord, insertRecord, updateRecord } from './write.ts'
-import type { RunWrite } from './write-runner.ts'
+import { deleteRecord, updateRecord } from './write.ts'
+import type { RunWrite, RunWriteOptions } from './write-runner.ts'
 
 const insertQuery = z.object({
   upsert: booleanParam('true: update the record with the same conflict target value, or insert'),
@@ -107,8 +108,12 @@ function insertOne(deps: WriteEndpointsDeps, call: Call<unknown, Body>, table: T
   const sent = Object.keys(call.body)
   const hasOwnId = Object.hasOwn(call.body, 'id')
   const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
-  return deps.runWrite(call, table, shapeOf, async (write) =>
-    respondWithRecord(write, { ...(await insertRecord(write, { row, hasOwnId })), sent }, 201),
+  return deps.runWrite(
+    call,
+    table,
+    shapeOf,
+    async (write) => respondWithRecord(write, { ...(await insertRecord(write, { row, hasOwnId })), sent }, 201),
+    { foresees: 'insert' },
   )
 }
 
@@ -150,8 +155,12 @@ function updateEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
       const id = call.params.id ?? ''
       const sent = [...sentBy(patch)]
       const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
-      return runWrite(call, table, shapeOf, async (write) =>
-        respondWithRecord(write, { ...(await updateRecord(write, id, patch, ifMatch)), sent }, 200),
+      return runWrite(
+        call,
+        table,
+        shapeOf,
+        async (write) => respondWithRecord(write, { ...(await updateRecord(write, id, patch, ifMatch)), sent }, 200),
+        { foresees: 'update' },
       )
     },
   })
@@ -172,8 +181,12 @@ function deleteEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
       const table = await resolve(call)
       required(table.permissions.delete(), call.caller)
       const ifMatch = call.headers.get('If-Match')
-      return runWrite(call, table, plain, async (write) =>
-        respondWithRemoval(table, await deleteRecord(write, call.params.id ?? '', ifMatch)),
+      return runWrite(
+        call,
+        table,
+        plain,
+        async (write) => respondWithRemoval(table, await deleteRecord(write, call.params.id ?? '', ifMatch)),
+        { foresees: 'delete' },
       )
     },
   })
@@ -201,7 +214,9 @@ function batchEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDe
         : null
       const batch = parseBatch(table, call.body, generate(), { upsert, showsVersions: call.query.versions })
       const shapeOf = (): ResponseShape => batchShape(batch)
-      return runWrite(call, table, shapeOf, (write) => runBatch(write, batch, limits.bytesMax()))
+      const inserts = batch.upserts.length + batch.updates.length + batch.deletes.length === 0
+      const options: RunWriteOptions = inserts ? { foresees: 'insert' } : {}
+      return runWrite(call, table, shapeOf, (write) => runBatch(write, batch, limits.bytesMax()), options)
     },
   })
 }

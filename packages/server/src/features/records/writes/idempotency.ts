@@ -89,6 +89,17 @@ async function findStored(
   return toResponse({ status: stored.status, text, headers: { 'Idempotency-Replayed': 'true' } })
 }
 
+/** Whether a key has a response, as far as committed. */
+export async function hasStored(
+  { database, namespace }: { database: Database; namespace: string },
+  { key }: IdempotencyKey,
+  { sinceMs }: { sinceMs: number },
+): Promise<boolean> {
+  const table = database.dialect.target(responsesOf(namespace))
+  const found = await database.all(sql`SELECT 1 FROM ${table} WHERE key = ${key} AND at >= ${sinceMs}`)
+  return found.length > 0
+}
+
 /** The body to store: all of it, or the short form if it is large. */
 function storedBody({ reply, brief }: WriteResponse): string | null {
   const text = textOf(reply)

@@ -58,9 +58,10 @@ function showReadable({ rows, view, table }: TableCall, written: Written): Shown
 }
 
 function showSent(written: Written): Shown {
-  const { row, sent } = written
+  const { row, sent, altered } = written
   const shown: RecordRow = { id: row.id }
-  for (const name of sent) if (Object.hasOwn(row, name)) shown[name] = row[name]
+  // What hooks made of a field is no longer what the request sent.
+  for (const name of sent) if (Object.hasOwn(row, name) && !altered?.has(name)) shown[name] = row[name]
   const { createdAt, updatedAt } = row
   const fields = { ...shown, createdAt, updatedAt }
   return {

@@ -7,7 +7,7 @@ import type { TableCall } from '../resolve-table.ts'
 import { common } from '../table-endpoint.ts'
 import type { WriteEndpointsDeps } from './endpoints.ts'
 import { runTransaction, transactionShape } from './transaction.ts'
-import { parseOperations, requireScopes, resolveTables, transactionBody } from './transaction-input.ts'
+import { type Operation, parseOperations, requireScopes, resolveTables, transactionBody } from './transaction-input.ts'
 
 const transactionReply = z.object({
   results: z.array(z.object({})).meta({
@@ -18,6 +18,8 @@ const transactionReply = z.object({
       'With `versions=1`, in the order of the operations; null for checks and for what the caller may not read',
   }),
 })
+
+const isInsert = ({ kind }: Operation): boolean => kind === 'insert'
 
 export function transactionEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDeps): Endpoint {
   return endpoint({
@@ -43,7 +45,7 @@ export function transactionEndpoint({ resolve, runWrite, generate, limits }: Wri
         first as TableCall,
         () => transactionShape(operations),
         (write) => runTransaction(write, operations, options),
-        { spansTables: calls.size > 1 },
+        { spansTables: calls.size > 1, ...(operations.every(isInsert) ? { foresees: 'insert' } : {}) },
       )
     },
   })

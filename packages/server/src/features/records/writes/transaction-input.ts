@@ -11,9 +11,9 @@ import { batchOperationsMax, fieldErrorsMax } from '../../../limits/api.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import { recordSchema, writeScope } from '../table-endpoint.ts'
 import { type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
+import type { NewRecord } from './insert.ts'
 import type { SentFields } from './replay.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, type Upsert } from './upsert.ts'
-import type { NewRecord } from './write.ts'
 
 const kinds = ['insert', 'upsert', 'update', 'delete', 'check'] as const
 

@@ -5,6 +5,7 @@
 import { createSlices } from '../../../base/concurrency/slices.ts'
 import { jsonText } from '../../../http/replies/reply.ts'
 import type { TableCall } from '../resolve-table.ts'
+import { insertRecords } from './insert.ts'
 import type { ResponseShape } from './replay.ts'
 import {
   createRecordsResponse,
@@ -17,7 +18,7 @@ import {
 import { conditionFailed, named, type Operation, sentOf } from './transaction-input.ts'
 import { lockOperations } from './transaction-locks.ts'
 import { upsertRecords } from './upsert.ts'
-import { deleteRecord, holds, insertRecords, updateRecord } from './write.ts'
+import { deleteRecord, holds, updateRecord } from './write.ts'
 import type { Write } from './write-context.ts'
 
 export interface TransactionOptions {

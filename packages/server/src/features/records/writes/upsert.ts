@@ -14,9 +14,10 @@ import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { VersionedRow } from '../version.ts'
 import { type Body, type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
+import { insertRecords } from './insert.ts'
 import type { Written } from './response.ts'
-import { fieldPath, insertRecords, rowSatisfies, updateRow } from './write.ts'
-import type { Stored, Write } from './write-context.ts'
+import { rowSatisfies, updateRow } from './write.ts'
+import { fieldPath, type Stored, type Write } from './write-context.ts'
 
 /** The body of an upsert, parsed both as a complete new record and as a patch of the given fields. */
 export interface Upsert {
@@ -133,6 +134,13 @@ export async function upsertRecords(
   const existing = await lockTargets(write, upserts)
   const canDefer = isRowLocal(write.call)
   const results: Written[] = []
+  /** Hooks may have given the record another value of the conflict target. */
+  const keep = ({ conflictTarget, conflictValue }: Upsert, stored: Stored): void => {
+    const { table, database } = write.call
+    const field = stored.altered?.has(conflictTarget) ? table.fields.get(conflictTarget) : undefined
+    if (field) existing.delete(conflictValue)
+    existing.set(field ? toStored(field, stored.row[conflictTarget], database.dialect) : conflictValue, stored)
+  }
   /** Upserts that become inserts, not yet run, by the value of their conflict target. */
   let pending = new Map<SqlScalar, { readonly index: number; readonly row: RecordRow; readonly hasOwnId: boolean }>()
   const insertPending = async (): Promise<void> => {
@@ -142,7 +150,7 @@ export async function upsertRecords(
     const stored = await insertRecords(into, inserts, (at) => pathOf(inserts[at]?.index as number))
     for (const [at, one] of stored.entries()) {
       const index = inserts[at]?.index as number
-      existing.set(upserts[index]?.conflictValue as SqlScalar, one)
+      keep(upserts[index] as Upsert, one)
       results[index] = { ...one, sent: sentBy(upserts[index]?.patch), action: 'inserted' }
     }
   }
@@ -157,7 +165,7 @@ export async function upsertRecords(
       pending.set(upsert.conflictValue, { index, row: upsert.row(), hasOwnId: upsert.patch.changes.has('id') })
     else {
       const stored = await updateExisting({ ...write, at: pathOf(index) }, before, upsert)
-      existing.set(upsert.conflictValue, stored)
+      keep(upsert, stored)
       results[index] = { ...stored, sent: sentBy(upsert.patch), action: 'updated' }
     }
     if (!canDefer) await insertPending()

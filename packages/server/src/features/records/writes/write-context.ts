@@ -3,6 +3,7 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import type { Change } from '../changes/changes.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { VersionedRow } from '../version.ts'
+import type { HookPass } from './hooks/hook-pass.ts'
 import type { RemovalBounds } from './removal-bounds.ts'
 
 /** Called for each change of a row in a database, in the event-loop tick of its commit. */
@@ -18,6 +19,10 @@ export interface Write {
   readonly nowMs: number
   /** Path in a batch, such as `deletes[3]`; empty outside a batch. */
   readonly at: string
+  /** The hooks of the tables; null where no table of the namespace has any. */
+  readonly hooks: HookPass | null
+  /** Whether nothing is written or locked: the work finds out which hooks it needs. */
+  readonly isRehearsal: boolean
   /** Characters that the request has added to the change log. */
   readonly logged: { chars: number }
   /** Records by id that were read and locked in advance, with this transaction's changes applied. */
@@ -29,4 +34,9 @@ export interface Write {
 /** A record after a write, and its JSON. */
 export interface Stored extends VersionedRow {
   readonly text: string
+  /** Names of the fields that hooks have changed. */
+  readonly altered?: ReadonlySet<string>
 }
+
+/** The path of a field in errors, with the position in the batch. */
+export const fieldPath = ({ at }: Write, name: string): string => (at === '' ? name : `${at}.${name}`)

@@ -1,13 +1,15 @@
 /**
  * Runs the write of one request: in one transaction, within the caller's write budget, and at most once per
- * `Idempotency-Key`. The endpoints decide what is written.
+ * `Idempotency-Key`. Hooks run outside of the transaction. The endpoints decide what is written.
  */
 import type { Clock } from '../../../base/clock.ts'
-import type { DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
+import type { DatabaseAddress, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
+import type { BeforeHooks, HookOperation } from '../../before-hooks.ts'
 import type { TableCall } from '../resolve-table.ts'
-import { type IdempotencyKey, parseIdempotencyKey, type Replay, writeOnce } from './idempotency.ts'
+import { HookPasses } from './hooks/hook-pass.ts'
+import { hasStored, type IdempotencyKey, parseIdempotencyKey, type Replay, writeOnce } from './idempotency.ts'
 import type { RemovalBounds } from './removal-bounds.ts'
 import { type ResponseShape, replayedBody } from './replay.ts'
 import type { WriteResponse } from './response.ts'
@@ -30,6 +32,11 @@ export type RunWrite = (
 export interface RunWriteOptions {
   /** Whether the write concerns other tables as well, so that it uses no single table's share of the connections. */
   readonly spansTables?: boolean
+  /**
+   * The only operation of the work, where it reads no more than the rows that it writes, each by its id, and none that
+   * it has written: then hooks can run before its transaction.
+   */
+  readonly foresees?: HookOperation
 }
 
 export interface WriteRunnerDeps {
@@ -38,29 +45,64 @@ export interface WriteRunnerDeps {
   readonly onWrite: (address: DatabaseAddress) => void
   readonly committed: OnCommitted
   readonly removals: RemovalBounds
+  /** The hooks that run before writes; null without any. */
+  readonly hooks: BeforeHooks | null
   readonly clock: Clock
 }
 
-export function createWriteRunner({ budget, onWrite, committed, removals, clock }: WriteRunnerDeps): RunWrite {
-  return (call, table, shapeOf, work, { spansTables = false } = {}) => {
+export function createWriteRunner({ budget, onWrite, committed, removals, hooks, clock }: WriteRunnerDeps): RunWrite {
+  return (call, table, shapeOf, work, { spansTables = false, foresees } = {}) => {
+    const { database, address } = table
     const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
-    onWrite(table.address)
-    const run = (tx: Transaction): Promise<WriteResponse> => {
+    const key = keyOf(call)
+    onWrite(address)
+    const found = hooks?.of(address.namespace) ?? null
+    const covers = (operation: HookOperation): boolean =>
+      found?.covers(table.table.name, operation) === true || (spansTables && found !== null)
+    const passes = found && operations.some(covers) ? new HookPasses(found, call) : null
+    const workIn = (tx: Transaction, isRehearsal: boolean): Promise<WriteResponse> => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
-      return work({ call: table, tx, committed, removals, requestId: call.requestId, nowMs, at: '', logged })
+      const { requestId } = call
+      return work({
+        call: table,
+        tx,
+        committed,
+        removals,
+        requestId,
+        nowMs,
+        at: '',
+        hooks: passes,
+        isRehearsal,
+        logged,
+      })
     }
-    const target = {
-      database: table.database,
-      namespace: table.address.namespace,
-      table: spansTables ? undefined : table.table.name,
-    }
+    const run = (tx: Transaction): Promise<WriteResponse> => workIn(tx, false)
+    const target = { database, namespace: address.namespace, table: spansTables ? undefined : table.table.name }
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)
-    return writeOnce(target, keyOf(call), times, run, replay)
+    if (!passes) return writeOnce(target, key, times, run, replay)
+    const foresee = async (): Promise<void> => {
+      // A repeated request gets its response; its hooks have run.
+      if (key && (await hasStored(target, key, times))) return
+      await passes.foresee(() => workIn(rehearsalOf(database), true))
+    }
+    const attempt = () => writeOnce(target, key, times, passes.pass(run), replay)
+    return (foresees && covers(foresees) ? foresee() : Promise.resolve()).then(() => passes.run(attempt))
   }
 }
+
+const operations: readonly HookOperation[] = ['insert', 'update', 'delete']
+
+/** Reads as a transaction would, and writes nothing. */
+const rehearsalOf = (database: Reader): Transaction => ({
+  all: (query) => database.all(query),
+  run: async () => 1,
+  send() {},
+  async lock() {},
+  afterCommit() {},
+})
 
 /** Null without the header. */
 function keyOf({ headers, caller, method, path, query, body }: Call): IdempotencyKey | null {
