@@ -221,6 +221,10 @@ const markers = {
     begin: '<!-- measured live: begin (written by `npm run bench -- --live --write`) -->',
     end: '<!-- measured live: end -->',
   },
+  client: {
+    begin: '<!-- measured client: begin (written by `npm run bench -- --client --write`) -->',
+    end: '<!-- measured client: end -->',
+  },
   sql: {
     begin: '<!-- measured SQL: begin (written by `npm run bench -- --sql --write`) -->',
     end: '<!-- measured SQL: end -->',

@@ -11,6 +11,8 @@ import { systemClock } from '../packages/server/src/base/clock.ts'
 import { createFirstSigningKey } from '../packages/server/src/features/users/sessions/signing-keys.ts'
 import { createTokens } from '../packages/server/src/features/users/sessions/tokens.ts'
 import { runAnalytics } from './analytics/analytics.ts'
+import { runClient } from './client/client.ts'
+import { clientPlan } from './client/plan.ts'
 import { runOnPostgres } from './postgres/postgres.ts'
 import {
   type Basics,
@@ -186,6 +188,7 @@ function run(options: Options): Promise<string> {
   if (part === 'vector') return runVector(plan, options.quick)
   if (part === 'kv') return runKv(plan)
   if (part === 'sql') return runSql(plan)
+  if (part === 'client') return runClient(clientPlan(plan, options.quick))
   if (part === 'users') return runUsers(plan, onSeeded)
   if (part === 'analytics') return runAnalytics(plan, options.quick, onSeeded)
   if (part === 'postgres') return runOnPostgres({ sizes, scenarios: chosen, plan, onProgress: onSeeded })

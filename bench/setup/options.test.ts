@@ -71,6 +71,12 @@ test('--sql is a separate run without --rows', () => {
   expect(() => parseOptions(['--sql', '--rows', '5k'])).toThrow('--rows')
 })
 
+test('--client is a separate run without --rows', () => {
+  expect(parseOptions(['--client', '--write'])).toMatchObject({ part: 'client', write: true, plan: { rounds: 5 } })
+  expect(parseOptions(['--client', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1, seconds: 0.5 } })
+  expect(() => parseOptions(['--client', '--rows', '5k'])).toThrow('--client does not support --rows')
+})
+
 test('--rooms is a separate run', () => {
   expect(parseOptions([]).rooms).toBeNull()
   const options = parseOptions(['--rooms', '--rounds', '2'])

@@ -11,7 +11,16 @@ import type { Plan } from './measure.ts'
 const namesOf = (some: readonly Scenario[]): string => some.map(({ name }) => name).join(', ')
 
 /** Runs without a choice of sizes and scenarios. */
-const fixedRuns: ReadonlySet<string> = new Set(['users', 'rooms', 'storage', 'analytics', 'kv', 'sql', 'vector'])
+const fixedRuns: ReadonlySet<string> = new Set([
+  'users',
+  'rooms',
+  'storage',
+  'analytics',
+  'kv',
+  'sql',
+  'vector',
+  'client',
+])
 
 const help = `npm run bench -- [options]
   --rows 10k,100k,1m      sizes of the tables (default 10k,100k,1m)
@@ -28,6 +37,8 @@ const help = `npm run bench -- [options]
   --rooms                 full, many, idle and hibernated rooms, beside Colyseus and Socket.IO: about five
                           minutes, 3 rounds of a second
   --sql                   SQL databases on both engines beside their bare drivers: half a minute
+  --client                the TypeScript client beside bare fetch and a bare socket: about two minutes, 5 rounds of
+                          a second
   --users                 sign-in, refresh and reads of signed-in users: 3 rounds of 1.5 s and more
   --vector                vector search beside sqlite-vec and pgvector: 100k vectors of two kinds, about fifteen minutes
   --kv                    key-value stores beside Redis: 3 rounds of a second
@@ -67,6 +78,7 @@ export function parseOptions(args: string[]): Options {
       storage: { type: 'boolean', default: false },
       rooms: { type: 'boolean', default: false },
       users: { type: 'boolean', default: false },
+      client: { type: 'boolean', default: false },
       vector: { type: 'boolean', default: false },
       kv: { type: 'boolean', default: false },
       sql: { type: 'boolean', default: false },
@@ -76,7 +88,7 @@ export function parseOptions(args: string[]): Options {
     },
   })
   const { quick } = values
-  const runs = ['live', 'rooms', 'storage', 'users', 'analytics', 'kv', 'sql', 'vector', 'postgres'] as const
+  const runs = ['live', 'rooms', 'storage', 'users', 'analytics', 'kv', 'sql', 'vector', 'client', 'postgres'] as const
   const [part = 'sqlite', other] = runs.filter((name) => values[name])
   if (other !== undefined) throw new Error(`--${part} and --${other} cannot be combined`)
   const given = (['rows', 'scenario', 'keep'] as const).find((name) => values[name] !== undefined)
@@ -146,6 +158,11 @@ const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> 
   vector: {
     full: { rows: '1k', rounds: 3, seconds: 2, warmupSeconds: 0.5 },
     quick: { rows: '1k', rounds: 1, seconds: 1, warmupSeconds: 0.2 },
+  },
+  // `rows` is not used; lists have 1,000 rows.
+  client: {
+    full: { rows: '1k', rounds: 5, seconds: 1, warmupSeconds: 0.3 },
+    quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
   },
   kv: {
     full: { rows: '10k', rounds: 3, seconds: 1, warmupSeconds: 0.5 },

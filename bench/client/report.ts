@@ -1,0 +1,70 @@
+/** Formats the figures of the client run for `docs/benchmarks.md`. */
+import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
+import type { Environment } from '../setup/environment.ts'
+import type { BaselineFigures, Comparison, Figures } from '../setup/measure.ts'
+import type { ClientPlan } from './plan.ts'
+
+export interface ClientMeasurement extends Comparison<{ readonly title: string }> {
+  readonly part: 'calls' | 'live'
+  readonly title: string
+}
+
+/** Load averages before the run and at its end. */
+export interface MachineLoad {
+  readonly before: number
+  readonly after: number
+}
+
+const callColumns = ['what', 'calls/s', 'p50 µs', 'p99 µs', 'CPU µs', 'core', 'ratio', 'CPU ratio', 'client CPU µs']
+const liveColumns = ['what', 'changes/s', 'CPU µs', 'core', 'ratio', 'CPU ratio', 'client CPU µs']
+
+const microseconds = (ms: number | null): string => decimal(ms === null ? null : ms * 1000, 0)
+
+const figureCells = (part: ClientMeasurement['part'], figures: Figures): Cells => [
+  Math.round(figures.perSecond).toLocaleString('en-US'),
+  ...(part === 'calls' ? [microseconds(figures.p50Ms), microseconds(figures.p99Ms)] : []),
+  decimal(figures.cpuUs, 1),
+  percent(figures.serverShare),
+]
+
+/** What the client adds to the CPU of the baseline. */
+const added = ({ cpuUs }: Figures, baseline: BaselineFigures<unknown>): string =>
+  decimal(cpuUs === null || baseline.cpuUs === null ? null : cpuUs - baseline.cpuUs, 1)
+
+/** The lines of a measurement: the client, then its baselines with the ratios and what the client adds. */
+export const linesOf = (measurement: ClientMeasurement): Cells[] => [
+  [measurement.title, ...figureCells(measurement.part, measurement), '', '', ''],
+  ...measurement.baselines.map((baseline) => [
+    `↳ ${baseline.baseline.title}`,
+    ...figureCells(measurement.part, baseline),
+    percent(baseline.ratio),
+    percent(baseline.cpuRatio),
+    `+ ${added(measurement, baseline)}`,
+  ]),
+]
+
+export const toText = (measurement: ClientMeasurement): string =>
+  linesOf(measurement)
+    .map((cells) => cells.map((cell, at) => (at === 0 ? cell.padEnd(34) : cell.padStart(10))).join(' '))
+    .join('\n')
+
+const table = (part: ClientMeasurement['part'], measurements: readonly ClientMeasurement[]): string =>
+  markdownTable(
+    part === 'calls' ? callColumns : liveColumns,
+    measurements.filter((measurement) => measurement.part === part).flatMap(linesOf),
+  )
+
+/** All figures of a run as Markdown. */
+export function toMarkdown(
+  environment: Environment,
+  plan: ClientPlan,
+  { before, after }: MachineLoad,
+  measurements: readonly ClientMeasurement[],
+): string {
+  return [
+    measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
+    `Load of the machine in the minute before the run: ${before.toFixed(1)}; in its last, with the run itself: ${after.toFixed(1)}.`,
+    `### Calls\n\n${table('calls', measurements)}`,
+    `### Changes of live lists\n\n${table('live', measurements)}`,
+  ].join('\n\n')
+}
