@@ -2,7 +2,7 @@
 import { createClient, records } from '../../packages/client/src/index.ts'
 import { Histogram, type SparseHistogram } from '../load/histogram.ts'
 import { authorAt, idAt, newRowAt, rowsPerAuthor } from '../setup/data.ts'
-import { type Caller, type Operation, rowsPerList } from './plan.ts'
+import type { Caller, Operation } from './plan.ts'
 
 export interface CallsJob {
   readonly do: 'calls'
