@@ -8,7 +8,7 @@ const placesApart = 68
 const batchRows = 500
 
 /** A row of `places`. */
-export interface Place {
+interface Place {
   readonly id: string
   readonly name: string
   readonly countryName: string
@@ -18,7 +18,7 @@ export interface Place {
 }
 
 /** The fields of a traveler at a place. */
-export const whereabouts = ({ id, name, countryName, region, lat, lng }: Place) => ({
+const whereabouts = ({ id, name, countryName, region, lat, lng }: Place) => ({
   placeId: id,
   placeName: `${name}, ${countryName}`,
   region,

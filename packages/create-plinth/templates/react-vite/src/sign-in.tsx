@@ -56,6 +56,11 @@ export function SignIn() {
             required
           />
         </label>
+        {error && (
+          <p role="alert" className="error">
+            {error}
+          </p>
+        )}
         <button type="submit" disabled={isBusy}>
           {isNew ? 'Create account' : 'Sign in'}
         </button>
@@ -63,11 +68,6 @@ export function SignIn() {
       <button type="button" className="link" onClick={() => setNew(!isNew)}>
         {isNew ? 'I have an account' : 'Create an account'}
       </button>
-      {error && (
-        <p role="alert" className="error">
-          {error}
-        </p>
-      )}
     </main>
   )
 }

@@ -27,7 +27,7 @@ export function Tasks({ user }: { user: User }) {
     const form = event.currentTarget
     const title = String(new FormData(form).get('title')).trim()
     form.reset()
-    if (title) void change(() => tasks.optimistic.insert({ title, authorId: user.id }))
+    if (title) void change(() => tasks.optimistic.insert({ title, isDone: false, authorId: user.id }))
   }
 
   return (
@@ -93,13 +93,14 @@ export function Tasks({ user }: { user: User }) {
         })}
       </ul>
 
-      <p className="muted footer">
-        {isLoading
-          ? 'Loading…'
-          : items.length === 0
-            ? 'Nothing here yet. Add a task, and open this page in a second browser to see it arrive.'
-            : `${open} of ${items.length} open`}
-      </p>
+      {!isLoading && items.length === 0 ? (
+        <p className="empty">
+          <strong>Nothing here yet</strong>
+          Add a task, and open this page in a second browser to see it arrive.
+        </p>
+      ) : (
+        <p className="muted footer">{isLoading ? 'Loading…' : `${open} of ${items.length} open`}</p>
+      )}
     </main>
   )
 }
