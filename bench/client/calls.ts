@@ -68,7 +68,7 @@ async function bareCall(url: string, operation: Operation): Promise<Call> {
   }
 }
 
-/** The answer of a call must be what was asked for. */
+/** The answer of a call must be what the call requested. */
 function check(operation: Operation, answer: unknown, number: number): void {
   const { id, items, total } = answer as { id?: string; items?: unknown[]; total?: number }
   const isRight =
