@@ -38,8 +38,14 @@ describe.skipIf(!canListChildren)('image processes', () => {
   async function until(isTrue: () => boolean): Promise<void> {
     while (!isTrue()) await expectHealthy()
   }
+  /** Signals those of the processes that have not ended meanwhile. */
   const signal = (pids: readonly number[], name: NodeJS.Signals): void => {
-    for (const pid of pids) process.kill(pid, name)
+    for (const pid of pids)
+      try {
+        process.kill(pid, name)
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+      }
   }
   /** Every file of the blob store, which a canceled transformation must leave unchanged. */
   const blobsOf = (): string[] =>
