@@ -131,6 +131,7 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
       },
       subscribe: listeners.add,
       flush: async () => (await scope).queue.flush(),
+      discard: async () => (await scope).queue.discard(),
     },
   }
 }

@@ -214,11 +214,29 @@ export class UserQueue {
     return this.#flushing
   }
 
+  #exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
+    return exclusively(this.#prefix + this.#core.url, lockWaitMs, work)
+  }
+
+  /** Gives up the first write, so that those behind it are sent. Resolves with it; null where nothing waits. */
+  async discard(): Promise<RejectedWrite | null> {
+    // The attempt under way decides which one is the first.
+    await this.#flushing?.catch(() => undefined)
+    const discarded = await this.#exclusively(async () => {
+      const [entry] = this.#entries
+      if (!entry) return null
+      await this.#remove(entry)
+      return this.#reject(entry, failure('discarded', 'The application has given up the write'))
+    })
+    this.#events.changed(true)
+    void this.flush().catch(() => undefined)
+    return discarded
+  }
+
   async #flush(): Promise<void> {
     clearTimeout(this.#timer)
     try {
-      while (this.#entries.length > 0 && !this.#isLeft)
-        await exclusively(this.#prefix + this.#core.url, lockWaitMs, () => this.#sendFirst())
+      while (this.#entries.length > 0 && !this.#isLeft) await this.#exclusively(() => this.#sendFirst())
     } catch (error) {
       if (!this.#isLeft) {
         const { retryAfterMs = backoffMs(this.#failures) } = error as PlinthError
@@ -289,11 +307,15 @@ export class UserQueue {
     }
   }
 
-  #reject(entry: Entry, error: PlinthError): void {
+  #reject(entry: Entry, error: PlinthError): RejectedWrite {
+    const { table, operation, id, data } = entry.write
+    const rejected = { table, operation, id, ...(data && { data }), error }
+    // Not a second time, where another attempt was under way.
+    const isNews = entry.isAccepted && this.#entries.includes(entry)
     this.#drop(entry)
     for (const { answer } of entry.waiters) answer.reject(error)
-    const { table, operation, id, data } = entry.write
-    if (entry.isAccepted) this.#events.reject({ table, operation, id, ...(data && { data }), error })
+    if (isNews) this.#events.reject(rejected)
+    return rejected
   }
 
   /** Ends this queue, because another user is signed in. What is stored stays. */

@@ -26,4 +26,9 @@ export interface Offline {
   subscribe(listener: () => void): () => void
   /** Sends what waits. Resolves when nothing waits any more; rejects with the error that stopped it. */
   flush(): Promise<void>
+  /**
+   * Gives up the first write that waits, for one that the server can never answer. It is rolled back and reported with
+   * the slug `discarded`; the server may have executed it. Resolves with it, or with null where nothing waits.
+   */
+  discard(): Promise<RejectedWrite | null>
 }
