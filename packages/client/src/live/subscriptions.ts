@@ -117,7 +117,12 @@ function createLiveSocket(core: Core) {
         return
       }
       entries.set(channel, { subscriptions: new Set([subscription]) })
-      socket.start()
+      try {
+        socket.start()
+      } catch (error) {
+        remove(subscription)
+        subscription.onRefused(error as PlinthError)
+      }
       subscribe(channel)
     },
   }
