@@ -53,7 +53,7 @@ const startsPrograms = (file: string): boolean =>
  */
 const serialFiles = ['**/*{crash,nodes,outage,faults,memory}.test.ts', '**/{cluster-example,rooms/lifetime}.test.ts']
 
-/** A file system in memory, where a sync costs nothing, and the free space that the fast lane requires: it uses 100 MB. */
+/** A file system in memory, where a sync costs nothing, and its free space that the fast lane needs: it uses 100 MB. */
 const memoryFolder = '/dev/shm'
 const memoryBytesMin = 1024 ** 3
 
