@@ -139,6 +139,9 @@ export const rateLimited = (retryAfterSeconds: number, message = 'Rate limit exc
 /** 500: a bug in the server or the configuration. The cause is logged with the request id. */
 export const internal = (): ApiError => apiError('internal', 'Internal server error')
 
+/** 500: a hook of the application failed. The cause is logged with its location and the request id. */
+export const hookFailed = (): ApiError => apiError('hook-failed', 'A hook of the application failed')
+
 /** 499: the client closed the connection and its work was canceled. Appears only in logs and metrics. */
 export const clientClosedRequest = (): ApiError => apiError('client-closed-request', 'The client closed the request')
 

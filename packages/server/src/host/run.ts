@@ -2,8 +2,9 @@
 import type { Exported } from '../config/sections/functions/exported.ts'
 import { isHttpError } from '../config/sections/functions/http-error.ts'
 import { findLocation } from '../config/sections/functions/location.ts'
-import type { HostFailure, HttpInput } from '../engines/hosts/hosts.ts'
+import type { BeforeInput, HostFailure, HttpInput } from '../engines/hosts/hosts.ts'
 import type { InvokeMessage } from '../engines/hosts/protocol.ts'
+import { runBefore } from './before.ts'
 import { send } from './channel.ts'
 import { type AnyContext, createContext } from './context.ts'
 import { checkCaller, parseInput } from './input.ts'
@@ -38,6 +39,10 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
       const { url, outboundFetch } = parts
       const sendRequest = createSender(id)
       const ctx = createContext({ id, given, signal, timeoutMs, url, sendRequest, outboundFetch })
+      if (declared.kind === 'before') {
+        const outcome = await runBefore(parts.functions, input as BeforeInput, ctx, failureOf)
+        return send({ type: 'value', id, json: JSON.stringify(outcome) })
+      }
       const result = await runs[declared.kind](declared as never, input as never, ctx, given)
       if (result instanceof Response) await sendResponse(id, result, window, signal)
       else if (isStream(result)) await sendStream(id, result, window, signal)
@@ -68,9 +73,8 @@ type Run<Kind> = (declared: Extract<Exported, { kind: Kind }>, input: never, ctx
 const runEvent = (declared: { run: (event: unknown, ctx: unknown) => unknown }, event: never, ctx: AnyContext) =>
   declared.run(event, ctx)
 
-/** How each kind of function is called. */
-const runs: { readonly [Kind in Exported['kind']]: Run<Kind> } = {
-  before: runEvent,
+/** How each kind of function is called. Hooks before writes are called together. */
+const runs: { readonly [Kind in Exclude<Exported['kind'], 'before'>]: Run<Kind> } = {
   onChange: runEvent,
   beforeSignUp: runEvent,
   claims: runEvent,

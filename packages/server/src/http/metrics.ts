@@ -4,6 +4,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Metric, Registry } from 'prom-client'
+import { createDurations, type Durations, type Sample } from './durations.ts'
 
 /** Counts the requests of one endpoint. */
 export interface Meter {
@@ -24,6 +25,8 @@ export interface Metrics {
   counter(name: string, help: string, read: () => number): void
   /** Registers a metric with one label, read at each scrape; named as by `gauge`. */
   family(metric: Family): void
+  /** Registers a histogram with one label, read at each scrape; named as by `gauge`. */
+  histogram(metric: Histogram): void
   /** All metrics in the Prometheus text format. */
   text(): Promise<string>
   /** Stops background measurements. */
@@ -38,6 +41,10 @@ export interface Family {
   readonly read: () => readonly (readonly [labelValue: string, value: number])[]
 }
 
+export interface Histogram extends Omit<Family, 'type' | 'read'> {
+  readonly read: () => Iterable<readonly [labelValue: string, durations: Durations]>
+}
+
 /** Upper bounds in seconds, from a cached read to a request that hits every timeout. */
 const bucketBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
 
@@ -46,10 +53,7 @@ const lagSampleMs = 100
 
 interface Tally extends Meter {
   readonly statuses: Map<number, number>
-  /** Requests per bucket of `bucketBounds`, and those beyond the last. */
-  readonly buckets: number[]
-  seconds: number
-  count: number
+  readonly durations: Durations
 }
 
 export function createMetrics(): Metrics {
@@ -104,6 +108,11 @@ export function createMetrics(): Metrics {
     family({ name, help, type, label, read }) {
       describe(name, help, type, () => read().map(([of, value]) => ({ labels: { [label]: of }, value })))
     },
+    histogram({ name, help, label, read }) {
+      describe(name, help, 'histogram', () =>
+        [...read()].flatMap(([of, durations]) => durations.samples(name, { [label]: of })),
+      )
+    },
     text: async () => (await toRegistry(described)).metrics(),
     close: () => void lag.disable(),
   }
@@ -111,47 +120,23 @@ export function createMetrics(): Metrics {
 
 function createTally(name: string): Tally {
   const statuses = new Map<number, number>()
-  const buckets = new Array<number>(bucketBounds.length + 1).fill(0)
+  const durations = createDurations(bucketBounds)
   return {
     name,
     statuses,
-    buckets,
-    seconds: 0,
-    count: 0,
+    durations,
     record(status, seconds) {
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
-      let bucket = 0
-      while (bucket < bucketBounds.length && seconds > (bucketBounds[bucket] as number)) bucket++
-      buckets[bucket] = (buckets[bucket] as number) + 1
-      this.seconds += seconds
-      this.count++
+      durations.record(seconds)
     },
   }
-}
-
-interface Sample {
-  readonly metricName?: string
-  readonly labels: Readonly<Record<string, string | number>>
-  readonly value: number
 }
 
 const statusSamples = ({ name: endpoint, statuses }: Tally): Sample[] =>
   [...statuses].map(([status, value]) => ({ labels: { endpoint, status }, value }))
 
-function durationSamples({ name: endpoint, buckets, seconds, count }: Tally): Sample[] {
-  const metricName = 'http_request_duration_seconds'
-  let below = 0
-  const samples: Sample[] = bucketBounds.map((le, bucket) => {
-    below += buckets[bucket] as number
-    return { metricName: `${metricName}_bucket`, labels: { endpoint, le }, value: below }
-  })
-  return [
-    ...samples,
-    { metricName: `${metricName}_bucket`, labels: { endpoint, le: '+Inf' }, value: count },
-    { metricName: `${metricName}_sum`, labels: { endpoint }, value: seconds },
-    { metricName: `${metricName}_count`, labels: { endpoint }, value: count },
-  ]
-}
+const durationSamples = ({ name: endpoint, durations }: Tally): Sample[] =>
+  durations.samples('http_request_duration_seconds', { endpoint })
 
 /** A metric whose values are kept elsewhere. */
 interface Described {

@@ -40,3 +40,17 @@ export const functionRequestsMax = 64
 export const functionLogLinesPerSecond = 200
 /** Characters of a message and of the JSON of its fields. */
 export const functionLogCharsMax = 8 * KiB
+
+// Hooks before writes
+/** For the hooks of one write. */
+export const beforeTimeoutMs = 500
+/** For the hooks of a request with several writes. */
+export const beforeTimeoutMsMax = 2000
+/** Functions that may cause each other's runs, one by a write of the other. */
+export const beforeDepthMax = 8
+/** Hooks that delay a write longer than this are slow: most writes take less. */
+export const beforeSlowSeconds = 0.001
+/** Calls whose median is taken. */
+export const beforeSamples = 100
+/** Warnings about the hooks of one table have at least this distance. */
+export const beforeWarningMs = 60_000

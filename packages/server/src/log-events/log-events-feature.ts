@@ -34,6 +34,19 @@ export const featureLogEvents = {
     meaning: 'The request log could not be written. The write is retried; requests are counted in memory meanwhile.',
     action: 'Check the database if it persists.',
   },
+  'functions.before_slow': {
+    level: 'warn',
+    fields: ['table', 'medianMs'],
+    meaning: 'The hooks that run before writes of the table take more than a millisecond in half of the writes.',
+    action: 'Make them faster; what a write need not wait for belongs in `onChange`.',
+  },
+  'functions.hook_failed': {
+    level: 'error',
+    fields: ['function', 'location?', 'requestId', 'reason'],
+    meaning:
+      'A hook threw an error, exceeded its time, or returned what cannot be stored. The request was refused; nothing was stored.',
+    action: 'Fix the function; `location` is the line that failed, or where the function is declared.',
+  },
   'functions.host_ended': {
     level: 'error',
     fields: ['pid', 'reason', 'location?', 'functions'],

@@ -88,6 +88,28 @@ export interface Invocation {
   readonly onLog: (level: HostLogLevel, message: string, fields?: object) => void
 }
 
+/** An event of a write, and the names of its hooks in order. */
+export interface BeforeCall {
+  readonly hooks: readonly string[]
+  readonly event: {
+    readonly operation: 'insert' | 'update' | 'delete'
+    readonly row: Readonly<Record<string, unknown>>
+    readonly previous: Readonly<Record<string, unknown>> | null
+  }
+}
+
+/** The input of functions of kind `before`: all events of a request, invoked by the name of any of the hooks. */
+export interface BeforeInput {
+  readonly calls: readonly BeforeCall[]
+  readonly caller: { readonly kind: 'anonymous' | 'user' | 'service'; readonly auth: object | null }
+}
+
+/** The result of functions of kind `before`. */
+export type BeforeOutcome =
+  /** Of each event the row that the last hook returned, and its name; null if none returned one. */
+  | { readonly results: readonly ({ readonly row: unknown; readonly hook: string } | null)[] }
+  | { readonly failed: { readonly index: number; readonly hook: string; readonly failure: HostFailure } }
+
 /** The input of a function of kind `http`. */
 export interface HttpInput {
   readonly method: string

@@ -1,0 +1,54 @@
+/** Runs the hooks of the writes of one request: of each event in their order, each with the row of the one before. */
+import type { BeforeFunction, Exported } from '../config/sections/functions/exported.ts'
+import type { BeforeCall, BeforeInput, BeforeOutcome, HostFailure } from '../engines/hosts/hosts.ts'
+import type { AnyContext } from './context.ts'
+
+type FailureOf = (error: unknown) => HostFailure
+
+class HookError extends Error {
+  constructor(
+    readonly hook: string,
+    override readonly cause: unknown,
+  ) {
+    super('A hook failed')
+  }
+}
+
+/** The row as the hooks return it, and the last that returned one; null if none did. */
+async function runHooks(
+  functions: ReadonlyMap<string, Exported>,
+  { hooks, event }: BeforeCall,
+  caller: BeforeInput['caller'],
+  ctx: AnyContext,
+): Promise<{ readonly row: unknown; readonly hook: string } | null> {
+  let result: { readonly row: unknown; readonly hook: string } | null = null
+  let { row } = event
+  for (const hook of hooks)
+    try {
+      const declared = functions.get(hook) as BeforeFunction
+      // A change in place would be lost: it is an error here.
+      const returned: unknown = await declared.run({ ...event, row: Object.freeze(row), caller }, ctx)
+      if (returned === undefined || returned === null) continue
+      if (typeof returned === 'object' && !Array.isArray(returned)) row = { ...returned }
+      result = { row: returned, hook }
+    } catch (error) {
+      throw new HookError(hook, error)
+    }
+  return result
+}
+
+/** Runs the hooks of all events at once. If some fail, the outcome is the failure of the first event that did. */
+export async function runBefore(
+  functions: ReadonlyMap<string, Exported>,
+  { calls, caller }: BeforeInput,
+  ctx: AnyContext,
+  failureOf: FailureOf,
+): Promise<BeforeOutcome> {
+  const outcomes = await Promise.allSettled(calls.map((call) => runHooks(functions, call, caller, ctx)))
+  for (const [index, one] of outcomes.entries())
+    if (one.status === 'rejected') {
+      const { hook, cause } = one.reason as HookError
+      return { failed: { index, hook, failure: failureOf(cause) } }
+    }
+  return { results: outcomes.map((one) => (one.status === 'fulfilled' ? one.value : null)) }
+}
