@@ -1,6 +1,6 @@
 /**
  * The declaration of an endpoint: one object drives routing, credentials, scope, validation, rate limit and OpenAPI.
- * Knows no feature and no runtime; `http/handle` executes it, `http/openapi` describes it.
+ * Knows no feature and no runtime; `http/handle` executes it, `http/pages/openapi` describes it.
  */
 import type { z } from 'zod'
 import type { Caller } from '../access/caller.ts'
