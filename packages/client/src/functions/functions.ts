@@ -19,6 +19,8 @@ async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<u
         if (/^event: ?error$/m.test(event)) throw new PlinthError({ ...data, status: data.code })
         if (/^data:/m.test(event)) yield data
       }
+      // The page of a proxy, or a stream that ended within an event.
+      if (done && text) throw failure('invalid-answer', 'Not a stream of events')
       if (done) return
     }
   } catch (cause) {
