@@ -116,12 +116,12 @@ test('the types of the configuration are written, and not again while they are t
   expect(readFileSync(fileOf('plinth.d.ts'), 'utf8')).toBe(declarations.replace('title', 'headline'))
 })
 
-test('names of sections that only the configuration contains are written too', async () => {
+test('names of sections that only the configuration contains are written too, in a new folder', async () => {
   const sections = `kv: { cache: {} }, vector: { docs: { dimensions: 3 } }, sql: { reports: {} },
     broadcasts: { 'typing:*': {}, news: {} }`
   writeFileSync(fileOf('other.ts'), `export default { ${sections} }`)
-  expect((await commandLine.run(['types', '--config', 'other.ts', '--out', 'other.d.ts'])).code).toBe(0)
-  expect(readFileSync(fileOf('other.d.ts'), 'utf8')).toEndWith(`export interface Config {
+  expect((await commandLine.run(['types', '--config', 'other.ts', '--out', 'new/folder/other.d.ts'])).code).toBe(0)
+  expect(readFileSync(fileOf('new/folder/other.d.ts'), 'utf8')).toEndWith(`export interface Config {
   readonly broadcasts: {
     readonly news: {}
     readonly "typing:*": {}

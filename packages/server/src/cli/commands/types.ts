@@ -1,6 +1,6 @@
 /** `plinth types`: writes the types of a configuration for clients that cannot import it. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { findServiceKey, loadConfig } from '../../config/load.ts'
 import { ApiError, apiError } from '../../errors.ts'
 import type { SchemaDescription } from '../../features/system/schema.ts'
@@ -30,6 +30,7 @@ enables with api.schemaEndpoint; with 'authenticated' give PLINTH_SERVICE_KEY.`,
       terminal.out(`${out} is up to date.`)
       return 0
     }
+    mkdirSync(dirname(resolve(out)), { recursive: true })
     writeFileSync(out, text)
     terminal.out(`Wrote ${out}`)
     return 0
