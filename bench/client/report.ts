@@ -54,16 +54,26 @@ const table = (part: ClientMeasurement['part'], measurements: readonly ClientMea
     measurements.filter((measurement) => measurement.part === part).flatMap(linesOf),
   )
 
+/** Server and program need one core each. */
+const idleLoadMax = 0.5
+
+/** The load of the machine, and which figures to trust if it had other work. */
+function loadNote({ before, after }: MachineLoad): string {
+  const loads = `Load of the machine in the minute before the run: ${before.toFixed(1)}; in its last, with the run itself: ${after.toFixed(1)}.`
+  const other = 'The machine had other work during this run: trust the CPU more than the throughput and the latencies.'
+  return before > idleLoadMax ? `${loads} ${other}` : loads
+}
+
 /** All figures of a run as Markdown. */
 export function toMarkdown(
   environment: Environment,
   plan: ClientPlan,
-  { before, after }: MachineLoad,
+  load: MachineLoad,
   measurements: readonly ClientMeasurement[],
 ): string {
   return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
-    `Load of the machine in the minute before the run: ${before.toFixed(1)}; in its last, with the run itself: ${after.toFixed(1)}.`,
+    loadNote(load),
     `### Calls\n\n${table('calls', measurements)}`,
     `### Changes of live lists\n\n${table('live', measurements)}`,
   ].join('\n\n')

@@ -37,8 +37,8 @@ const help = `npm run bench -- [options]
   --rooms                 full, many, idle and hibernated rooms, beside Colyseus and Socket.IO: about five
                           minutes, 3 rounds of a second
   --sql                   SQL databases on both engines beside their bare drivers: half a minute
-  --client                the TypeScript client beside bare fetch and a bare socket: about two minutes, 5 rounds of
-                          a second
+  --client                the TypeScript client beside bare fetch and a bare socket: about three minutes, 5 rounds
+                          of a second
   --users                 sign-in, refresh and reads of signed-in users: 3 rounds of 1.5 s and more
   --vector                vector search beside sqlite-vec and pgvector: 100k vectors of two kinds, about fifteen minutes
   --kv                    key-value stores beside Redis: 3 rounds of a second
