@@ -144,6 +144,7 @@ export const postgresDialect: Dialect = {
   fromBoolean: (value) => value,
   toBoolean: (stored) => stored === true,
   forUpdate: sql` FOR UPDATE`,
+  skipLocked: sql` FOR UPDATE SKIP LOCKED`,
   forReference: sql` FOR KEY SHARE`,
   insertMany(table, columns) {
     const own = postgresDialect.own(table)

@@ -81,6 +81,8 @@ export interface Dialect {
   readonly toBoolean: (stored: unknown) => boolean
   /** Row lock against concurrent updates; goes at the end of a SELECT. */
   readonly forUpdate: SqlText
+  /** The same for the rows that no other transaction has locked; the others are left out. */
+  readonly skipLocked: SqlText
   /** Row lock against concurrent updates that allows concurrent references (`FOR KEY SHARE`); same position. */
   readonly forReference: SqlText
   /** Builds a bulk insert from the values of each column, in row order; null where one statement per row is as fast. */

@@ -63,6 +63,7 @@ export const sqliteDialect: Dialect = {
   fromBoolean: (value) => (value ? 1 : 0),
   toBoolean: (stored) => stored === 1,
   forUpdate: sql``,
+  skipLocked: sql``,
   forReference: sql``,
   insertMany: null,
   ascending: (column) => sql`${column} ASC`,
