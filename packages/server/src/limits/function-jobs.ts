@@ -44,3 +44,18 @@ export const functionBackoffMaxMs = 60 * 60 * 1000
 export const functionBusyPauseMs = 250
 /** Attempts that a job has at least when its node or host dies under it, so that a crash of another job does not end it. */
 export const functionCrashAttempts = 3
+
+// Dispatcher
+/** Changes and bytes of records that become jobs in one transaction. */
+export const dispatcherPageChanges = 500
+export const dispatcherPageBytes = 8 * MiB
+/** How often a log is read without being woken, and how often a node tries to take over the logs of another one. */
+export const dispatcherPollMs = 1000
+/** Lease on a log: how soon another node dispatches it after a crash. */
+export const dispatcherLeaseMs = 10_000
+/** How long an instance without writes stays marked as written, which spares the next write a transaction. */
+export const dispatcherRestMs = 10_000
+/** Logs of instances that are read at the same time. */
+export const dispatchersReadingMax = 8
+/** Functions that cause each other: a change of this depth runs no more of them. */
+export const functionDepthMax = 8

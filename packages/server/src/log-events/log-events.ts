@@ -4,9 +4,10 @@
  */
 import type { LogLevel } from './log-event.ts'
 import { featureLogEvents } from './log-events-feature.ts'
+import { jobLogEvents } from './log-events-jobs.ts'
 import { serverLogEvents } from './log-events-server.ts'
 
-export const logEvents = { ...featureLogEvents, ...serverLogEvents }
+export const logEvents = { ...featureLogEvents, ...jobLogEvents, ...serverLogEvents }
 
 type LogEvents = typeof logEvents
 export type LogEvent = keyof LogEvents

@@ -47,6 +47,8 @@ export interface JobStore {
   finish(finished: readonly Finished[]): Promise<readonly boolean[]>
   /** Ends the attempts whose leases have expired: they run again, or are dead. Returns their number. */
   recover(retriesOf: (name: string) => number): Promise<number>
+  /** Ends every lease: no other node runs jobs of this database. */
+  expireLeases(): Promise<void>
   /** When the first claimable job of each function is due; functions without one are missing. */
   dueTimes(functions: readonly string[]): Promise<ReadonlyMap<string, number>>
 }
@@ -188,6 +190,10 @@ export function createJobStore({ database, jobs, queues, starts }: JobTables, cl
         }
         return found.length
       }),
+
+    async expireLeases() {
+      await database.write((tx) => tx.run(sql`UPDATE ${jobs} SET lease_until = 0 WHERE status = 'running'`))
+    },
 
     async dueTimes(functions) {
       const due = new Map<string, number>()

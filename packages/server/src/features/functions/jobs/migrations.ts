@@ -46,7 +46,7 @@ const steps: readonly PlatformStep[] = [
       sql`CREATE TABLE ${target(refOf('queues'))} (function ${text} PRIMARY KEY, paused_at BIGINT NOT NULL)`,
       sql`CREATE TABLE ${target(refOf('starts'))} (function ${text} NOT NULL, at BIGINT NOT NULL)`,
       sql`CREATE INDEX "starts_at" ON ${target(refOf('starts'))} (function, at)`,
-      // `version` increases with every advance, which compares it; `marked` identifies the mark of an instance.
+      // `version` increases with every advance, which compares it. The row of an instance is removed while it rests.
       sql`CREATE TABLE ${target(refOf('positions'))} (log ${text} PRIMARY KEY, namespace ${text} NOT NULL,
         instance ${text}, position TEXT NOT NULL, version BIGINT NOT NULL, holder ${text}, lease_until BIGINT NOT NULL)`,
       sql`CREATE TABLE ${target(refOf('schedules'))} (function ${text} PRIMARY KEY, pattern ${text} NOT NULL,

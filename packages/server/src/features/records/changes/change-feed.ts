@@ -9,6 +9,7 @@ import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts
 import { feedNoticeMs, feedPollMs } from '../../../limits/subscriptions.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { createChangeLogReader, logAddress } from './change-log-reader.ts'
+import { type ChangeLog, createChangeLog } from './change-log.ts'
 import { LogFollower, type OnChanges } from './log-follower.ts'
 import type { LogBounds } from './trim.ts'
 
@@ -23,13 +24,18 @@ export interface ChangeFeedDeps {
 
 const channel = 'changes'
 
+/** Reads a log again when it is woken. */
+interface Wakeable {
+  wake(): void
+}
+
 /** Whether other processes write to the same log. */
 const isShared = ({ dialect }: Database): boolean => dialect.follow !== null
 
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps
   /** By the key of their log. */
-  readonly #followers = new Map<string, Set<LogFollower>>()
+  readonly #followers = new Map<string, Set<Wakeable>>()
   /** Logs whose writes the other nodes will be notified of. */
   readonly #notifying = new Set<string>()
   #unsubscribe: (() => void) | null = null
@@ -41,27 +47,53 @@ export class ChangeFeed {
 
   /** Follows the log of a database from its end. Rejects with `EngineError` `unavailable`. */
   async follow(address: DatabaseAddress, onChanges: OnChanges): Promise<LogFollower> {
-    const { sql, namespaces, changes, clock, log } = this.#deps
-    const { namespace } = address
-    const own = this.logOf(address)
-    const database = sql.database(own)
-    if (isShared(database)) this.#listen()
-    const perInstance = namespaces().get(namespace)?.instance === true
-    const reader = createChangeLogReader(database, own, perInstance, () => clock.now(), sql)
+    const { changes, clock, log } = this.#deps
+    const { own, database, reader } = this.#openReader(address)
     const key = keyOf(own)
     const follower = await LogFollower.open({
       reader,
       database,
-      namespace,
+      namespace: own.namespace,
       onChanges,
       onStopped: (stopped) => this.#remove(key, stopped),
       bounds: changes,
       clock,
       log,
     })
-    const others = this.#followers.get(key) ?? new Set()
-    this.#followers.set(key, others.add(follower))
+    this.#add(key, follower)
     return follower
+  }
+
+  /** The log of a database, for a reader that keeps its position itself. */
+  changeLog(address: DatabaseAddress): ChangeLog {
+    const { own, database, reader } = this.#openReader(address)
+    const key = keyOf(own)
+    return createChangeLog({
+      address: own,
+      reader,
+      database,
+      bounds: this.#deps.changes,
+      clock: this.#deps.clock,
+      onWake: (wake) => {
+        const wakeable = { wake }
+        this.#add(key, wakeable)
+        return () => this.#remove(key, wakeable)
+      },
+    })
+  }
+
+  #openReader(address: DatabaseAddress) {
+    const { sql, namespaces, clock } = this.#deps
+    const own = this.logOf(address)
+    const database = sql.database(own)
+    if (isShared(database)) this.#listen()
+    const perInstance = namespaces().get(own.namespace)?.instance === true
+    return { own, database, reader: createChangeLogReader(database, own, perInstance, () => clock.now(), sql) }
+  }
+
+  #add(key: string, wakeable: Wakeable): void {
+    const others = this.#followers.get(key) ?? new Set()
+    this.#followers.set(key, others.add(wakeable))
   }
 
   /** The address of the log that a database's changes are in. */
@@ -80,10 +112,11 @@ export class ChangeFeed {
   close(): void {
     this.#unsubscribe?.()
     if (this.#poll) clearInterval(this.#poll)
-    for (const followers of this.#followers.values()) for (const follower of [...followers]) follower.stop()
+    for (const followers of this.#followers.values())
+      for (const follower of [...followers]) if (follower instanceof LogFollower) follower.stop()
   }
 
-  #remove(key: string, follower: LogFollower): void {
+  #remove(key: string, follower: Wakeable): void {
     const others = this.#followers.get(key)
     others?.delete(follower)
     if (others?.size === 0) this.#followers.delete(key)

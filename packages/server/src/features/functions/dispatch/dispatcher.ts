@@ -1,0 +1,219 @@
+/**
+ * Dispatches the change logs of all databases whose changes functions wait for. The log of a static namespace is
+ * followed all the time. An instance with a database of its own is marked before its first write after a rest, so that
+ * a crash leaves no change behind that nothing knows of, and is forgotten when it rests again.
+ */
+import type { Clock } from '../../../base/clock.ts'
+import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
+import type { Log } from '../../../base/log.ts'
+import type { Database, DatabaseAddress } from '../../../engines/sql/sql.ts'
+import { dispatcherRestMs, dispatchersReadingMax } from '../../../limits/function-jobs.ts'
+import type { NewJob } from '../jobs/job.ts'
+import type { JobStore } from '../jobs/job-store.ts'
+import type { Backlog } from './backlog.ts'
+import type { JobsOf } from './change-hooks.ts'
+import { type ChangeLog, type ChangeLogs, keyOfLog } from './change-logs.ts'
+import { LogDispatcher } from './log-dispatcher.ts'
+import type { Positions } from './positions.ts'
+
+/** What is dispatched. */
+export interface Dispatched {
+  /** The namespaces whose changes functions wait for, and whether each is dynamic. */
+  readonly namespaces: ReadonlyMap<string, { readonly instance: boolean }>
+  readonly jobsOf: JobsOf
+}
+
+export interface DispatcherDeps {
+  readonly logs: ChangeLogs
+  readonly positions: Positions
+  readonly database: Database
+  readonly store: JobStore
+  readonly backlog: Backlog
+  /** Whether each instance has a log of its own. */
+  readonly keepsInstancesApart: boolean
+  /** Called with the jobs that were added. */
+  readonly onAdded: (jobs: readonly NewJob[]) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Instance {
+  /** Writes under way. */
+  writers: number
+  lastWriteMs: number
+  /** Writes that have ended. */
+  writes: number
+  /** `writes` when everything was found to be dispatched. */
+  writesAtRest: number | null
+  /** Settles once the mark is stored. */
+  marked: Promise<void>
+  isMarked: boolean
+}
+
+export class Dispatcher {
+  readonly #deps: DispatcherDeps
+  #dispatched: Dispatched = { namespaces: new Map(), jobsOf: () => [] }
+  #dispatchers = new Map<string, LogDispatcher>()
+  readonly #instances = new Map<string, Instance>()
+  /** Marks that are being removed. */
+  readonly #resting = new Map<string, Promise<unknown>>()
+  readonly #reading = createSemaphore({ running: dispatchersReadingMax, waiting: Number.POSITIVE_INFINITY })
+
+  constructor(deps: DispatcherDeps) {
+    this.#deps = deps
+  }
+
+  /** Logs that are dispatched by this node now. */
+  get size(): number {
+    return this.#dispatchers.size
+  }
+
+  /** Age of the oldest change that this node has not dispatched, at most, in milliseconds; 0 where all are. */
+  lagMs(): number {
+    const nowMs = this.#deps.clock.now()
+    return Math.max(0, ...[...this.#dispatchers.values()].map((dispatcher) => dispatcher.lagMs(nowMs)))
+  }
+
+  /**
+   * Takes other hooks into use: from now on, changes of their namespaces are dispatched. Positions of namespaces without
+   * hooks are forgotten.
+   */
+  async configure(next: Dispatched): Promise<void> {
+    const { positions, logs } = this.#deps
+    for (const [namespace, { instance }] of next.namespaces) {
+      if (instance && this.#deps.keepsInstancesApart) continue
+      const log = logs.changeLog({ namespace, instanceId: null })
+      await positions.ensure(log.address, () => log.currentPosition())
+    }
+    this.#dispatched = next
+    for (const { namespace, instanceId, version } of await positions.all()) {
+      const address = { namespace, instanceId }
+      if (next.namespaces.has(namespace)) this.#follow(address)
+      else {
+        await this.#unfollow(address)
+        await positions.remove(address, version)
+      }
+    }
+  }
+
+  /**
+   * To be called before a write; where it returns a promise, the write begins once that resolves, and fails if it
+   * rejects. `leave` must follow.
+   */
+  enter(address: DatabaseAddress): Promise<void> | null {
+    const { keepsInstancesApart, clock } = this.#deps
+    if (address.instanceId === null || !keepsInstancesApart) return null
+    if (!this.#dispatched.namespaces.has(address.namespace)) return null
+    const key = keyOfLog(address)
+    const known = this.#instances.get(key)
+    if (known) {
+      known.writers++
+      known.lastWriteMs = clock.now()
+      return known.isMarked ? null : known.marked
+    }
+    const instance: Instance = {
+      writers: 1,
+      lastWriteMs: clock.now(),
+      writes: 0,
+      writesAtRest: null,
+      marked: this.#mark(address),
+      isMarked: false,
+    }
+    this.#instances.set(key, instance)
+    instance.marked.then(
+      () => {
+        instance.isMarked = true
+      },
+      () => {
+        if (this.#instances.get(key) === instance) this.#instances.delete(key)
+      },
+    )
+    return instance.marked
+  }
+
+  /** To be called after the write that `enter` announced, whatever became of it. */
+  leave(address: DatabaseAddress): void {
+    const instance = this.#instances.get(keyOfLog(address))
+    if (!instance) return
+    instance.writers--
+    instance.writes++
+    instance.lastWriteMs = this.#deps.clock.now()
+  }
+
+  /** Stops after the transactions under way; other nodes can continue at once. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.stop()))
+    this.#dispatchers.clear()
+    await this.#deps.positions.release()
+  }
+
+  async #mark(address: DatabaseAddress): Promise<void> {
+    await this.#resting.get(keyOfLog(address))
+    const log = this.#deps.logs.changeLog(address)
+    await this.#deps.positions.ensure(address, () => log.currentPosition())
+    this.#follow(address)
+  }
+
+  #follow(address: DatabaseAddress): void {
+    const key = keyOfLog(address)
+    if (this.#dispatchers.has(key)) return
+    const { logs, positions, database, store, backlog, onAdded, clock, log } = this.#deps
+    const changeLog = logs.changeLog(address)
+    const isInstance = address.instanceId !== null
+    const dispatcher = new LogDispatcher({
+      changeLog: isInstance ? this.#inTurn(changeLog) : changeLog,
+      positions,
+      database,
+      store,
+      jobsOf: (change, namespace) => this.#dispatched.jobsOf(change, namespace),
+      onAdded: (jobs) => {
+        backlog.add(jobs)
+        onAdded(jobs)
+      },
+      room: backlog.room,
+      ...(isInstance ? { onRest: ({ version }) => this.#rest(address, version) } : {}),
+      clock,
+      log,
+    })
+    this.#dispatchers.set(key, dispatcher)
+  }
+
+  /** Bounds the instances that are read at once. */
+  #inTurn(changeLog: ChangeLog): ChangeLog {
+    const read: ChangeLog['read'] = (position, size) =>
+      this.#reading.run(() => changeLog.read(position, size)) as ReturnType<ChangeLog['read']>
+    return { ...changeLog, read }
+  }
+
+  async #unfollow(address: DatabaseAddress): Promise<void> {
+    const key = keyOfLog(address)
+    const dispatcher = this.#dispatchers.get(key)
+    this.#dispatchers.delete(key)
+    this.#instances.delete(key)
+    await dispatcher?.stop()
+  }
+
+  /** Forgets an instance that has been dispatched completely and is not written any more. */
+  async #rest(address: DatabaseAddress, version: number): Promise<boolean> {
+    const key = keyOfLog(address)
+    const instance = this.#instances.get(key)
+    if (instance) {
+      if (instance.writers > 0 || !instance.isMarked) return false
+      if (this.#deps.clock.now() - instance.lastWriteMs < dispatcherRestMs) return false
+      // A write may have ended after the log was read: the next read, which begins now, has seen it.
+      const { writes } = instance
+      if (instance.writesAtRest !== writes) {
+        instance.writesAtRest = writes
+        return false
+      }
+    }
+    // From here on a write marks the instance again, after this removal.
+    this.#instances.delete(key)
+    this.#dispatchers.delete(key)
+    const removing = this.#deps.positions.remove(address, version)
+    const settled = removing.catch(() => undefined).finally(() => this.#resting.delete(key))
+    this.#resting.set(key, settled)
+    await removing
+    return true
+  }
+}

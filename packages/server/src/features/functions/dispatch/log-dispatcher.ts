@@ -1,0 +1,164 @@
+/**
+ * Dispatches one change log: reads it from its stored position and adds the jobs of its changes in the transaction that
+ * moves the position, so that each change becomes its jobs exactly once, whatever crashes.
+ */
+import { type Clock, waitOn } from '../../../base/clock.ts'
+import type { Log } from '../../../base/log.ts'
+import type { Database } from '../../../engines/sql/sql.ts'
+import {
+  dispatcherLeaseMs,
+  dispatcherPageBytes,
+  dispatcherPageChanges,
+  dispatcherPollMs,
+} from '../../../limits/function-jobs.ts'
+import type { NewJob } from '../jobs/job.ts'
+import type { JobStore } from '../jobs/job-store.ts'
+import { type Change, type ChangeLog, keyOfLog } from './change-logs.ts'
+import type { Positions, StoredPosition } from './positions.ts'
+
+export interface LogDispatcherDeps {
+  readonly changeLog: ChangeLog
+  readonly positions: Positions
+  readonly database: Database
+  readonly store: JobStore
+  /** The jobs of a change. */
+  readonly jobsOf: (change: Change, namespace: string) => readonly NewJob[]
+  /** Called after the commit with the jobs that were added. */
+  readonly onAdded: (jobs: readonly NewJob[]) => void
+  /** Resolves while there is room for more jobs. */
+  readonly room: () => Promise<void>
+  /** Called when everything has been dispatched; returns whether the dispatcher should stop. */
+  readonly onRest?: (position: StoredPosition) => Promise<boolean>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const pageSize = { changes: dispatcherPageChanges, bytes: dispatcherPageBytes }
+
+export class LogDispatcher {
+  readonly #deps: LogDispatcherDeps
+  #held: StoredPosition | null = null
+  /** Whether the position is known to be of this log's history. */
+  #isChecked = false
+  #renewedMs = 0
+  #isWoken = true
+  #running: Promise<void> | null = null
+  #isStopped = false
+  #hasFailed = false
+  readonly #unsubscribe: () => void
+
+  constructor(deps: LogDispatcherDeps) {
+    this.#deps = deps
+    this.#unsubscribe = deps.changeLog.onWake(() => this.wake())
+    void this.#poll()
+    this.wake()
+  }
+
+  /** The position as of the last transaction of this node; null while another node dispatches the log. */
+  get held(): StoredPosition | null {
+    return this.#held
+  }
+
+  /** How old the oldest change is that may not be dispatched, at most. */
+  lagMs(nowMs: number): number {
+    return this.#held && this.#running ? Math.max(0, nowMs - this.#held.position.atMs) : 0
+  }
+
+  /** Reads the log again, after the read in progress. */
+  wake(): void {
+    this.#isWoken = true
+    if (this.#isStopped || this.#running) return
+    this.#running = this.#run().finally(() => {
+      this.#running = null
+      if (this.#isWoken && !this.#isStopped) this.wake()
+    })
+  }
+
+  /** Stops after the transaction under way. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#unsubscribe()
+    await this.#running
+  }
+
+  async #poll(): Promise<void> {
+    while (!this.#isStopped) {
+      await waitOn(this.#deps.clock, dispatcherPollMs)
+      this.wake()
+    }
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isWoken && !this.#isStopped) {
+      this.#isWoken = false
+      try {
+        await this.#dispatch()
+        this.#hasFailed = false
+      } catch (error) {
+        this.#held = null
+        if (!this.#hasFailed)
+          this.#deps.log.warn('functions.dispatch_failed', { log: keyOfLog(this.#deps.changeLog.address), error })
+        this.#hasFailed = true
+        // The next poll tries again.
+        return
+      }
+    }
+  }
+
+  async #acquire(): Promise<StoredPosition | null> {
+    const { positions, changeLog, clock } = this.#deps
+    const nowMs = clock.now()
+    if (!this.#held || nowMs - this.#renewedMs >= dispatcherLeaseMs / 3) {
+      const held = await positions.acquire(changeLog.address)
+      if (held?.version !== this.#held?.version) this.#isChecked = false
+      this.#held = held
+      this.#renewedMs = nowMs
+    }
+    return this.#held
+  }
+
+  async #dispatch(): Promise<void> {
+    const { changeLog, room, onRest } = this.#deps
+    for (let isLast = false; !isLast && !this.#isStopped; ) {
+      const held = await this.#acquire()
+      if (!held) return
+      if (!this.#isChecked && !(await this.#check(held))) continue
+      await room()
+      const page = await changeLog.read(held.position, pageSize)
+      isLast = page.isLast
+      if (page.changes.length > 0) await this.#commit(held, page.changes, page.next)
+      else if (isLast && onRest && (await onRest(held))) {
+        this.#isStopped = true
+        this.#unsubscribe()
+      }
+    }
+  }
+
+  /** Whether the changes since the position are known; otherwise continues at the end of the log, and says so. */
+  async #check(held: StoredPosition): Promise<boolean> {
+    const { changeLog, log } = this.#deps
+    this.#isChecked = true
+    if (await changeLog.isIntact(held.position)) return true
+    log.error('functions.changes_lost', {
+      log: keyOfLog(changeLog.address),
+      since: new Date(held.position.atMs).toISOString(),
+    })
+    await this.#commit(held, [], await changeLog.currentPosition())
+    return false
+  }
+
+  async #commit(held: StoredPosition, changes: readonly Change[], to: StoredPosition['position']): Promise<void> {
+    const { database, positions, store, changeLog, jobsOf, onAdded, clock } = this.#deps
+    const jobs = changes.flatMap((change) => jobsOf(change, changeLog.address.namespace))
+    const moved = await database.write(async (tx) => {
+      if (jobs.length > 0) await store.lockKeys(tx)
+      if (!(await positions.advance(tx, changeLog.address, held, to))) return false
+      if (jobs.length > 0) await store.add(tx, jobs)
+      return true
+    })
+    this.#held = moved ? { position: to, version: held.version + 1 } : null
+    if (!moved) return
+    this.#renewedMs = clock.now()
+    if (jobs.length > 0) onAdded(jobs)
+  }
+}
