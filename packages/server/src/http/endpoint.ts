@@ -33,6 +33,11 @@ export interface Call<Query = unknown, Body = unknown> {
   /** Path as sent, without the query string. */
   readonly path: string
   readonly requestId: string
+  /**
+   * Names the effect that a write of a job is: a repeated attempt of the job gets the first response again and changes
+   * nothing. Only requests of the server's own code have one.
+   */
+  readonly effectKey?: string
   /** The client's IP address, after trusted proxies. */
   readonly address: string
   /**

@@ -24,6 +24,8 @@ export interface InternalRequest {
   readonly caller: Caller
   /** In the log, in the response and beside the changes that the request makes. */
   readonly requestId: string
+  /** See `Call`. */
+  readonly effectKey?: string | undefined
   /** The address on whose behalf the request is made; none by default. */
   readonly address?: string
   readonly signal?: AbortSignal | undefined
@@ -87,7 +89,7 @@ interface Matched {
 }
 
 function createCall(internal: InternalRequest, { path, query, params }: Matched): OpenCall {
-  const { method, target, caller, requestId, address = '', signal } = internal
+  const { method, target, caller, requestId, effectKey, address = '', signal } = internal
   const body = method === 'GET' || method === 'HEAD' ? null : (internal.body ?? null)
   const headers = headersOf(internal.headers, body)
   return {
@@ -100,6 +102,7 @@ function createCall(internal: InternalRequest, { path, query, params }: Matched)
     path,
     queryString: query,
     requestId,
+    ...(effectKey === undefined ? {} : { effectKey }),
     address,
     url: target,
     signal: signal ?? new AbortController().signal,

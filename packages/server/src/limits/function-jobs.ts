@@ -51,6 +51,8 @@ export const dispatcherPageChanges = 500
 export const dispatcherPageBytes = 8 * MiB
 /** How often a log is read without being woken, and how often a node tries to take over the logs of another one. */
 export const dispatcherPollMs = 1000
+/** Changes younger than twice this are never trimmed; older positions are checked before they are read from. */
+export const dispatcherCheckMs = 30_000
 /** Lease on a log: how soon another node dispatches it after a crash. */
 export const dispatcherLeaseMs = 10_000
 /** How long an instance without writes stays marked as written, which spares the next write a transaction. */
@@ -59,3 +61,13 @@ export const dispatcherRestMs = 10_000
 export const dispatchersReadingMax = 8
 /** Functions that cause each other: a change of this depth runs no more of them. */
 export const functionDepthMax = 8
+
+// Schedules
+/** How often due schedules are looked for at least. */
+export const schedulePollMs = 1000
+/** A run that is later than this was missed: no server ran at its time. */
+export const scheduleLateMs = 10_000
+/** Times of one schedule that are computed in one step. */
+export const scheduleRunsDueMax = 1000
+/** Unfinished runs of a schedule; further ones are left out, since the schedule is faster than its function. */
+export const scheduleWaitingMax = 100

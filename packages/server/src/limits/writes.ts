@@ -52,3 +52,9 @@ export const removalBoundsMax = 500
 
 /** Versions follow the clock up to the year 2223 and then count, so that 10^15 of them remain exact in a double. */
 export const clockVersionMax = 8e15
+
+// Effects of jobs
+/** Stored responses of jobs' writes are kept at least this long, so that an attempt that lost its lease repeats none. */
+export const effectKeptMinMs = 60 * 60 * 1000
+/** Pages of stored responses that one run of the housekeeping looks at per database. */
+export const effectPagesMax = 100

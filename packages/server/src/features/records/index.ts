@@ -16,13 +16,14 @@ import type { BeforeHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
 import type { LogBounds } from './changes/trim.ts'
-import { createTrimmer } from './changes/trimmer.ts'
+import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
 import { createReadEndpoints } from './reads/endpoints.ts'
 import { createTables, type Namespaces, type Tables, type TablesDeps } from './resolve-table.ts'
 import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
+import { observeWrites, type WriteObserver } from './writes/observed-writes.ts'
 import { createRemovalBounds } from './writes/removal-bounds.ts'
 import { transactionEndpoint } from './writes/transaction-endpoint.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
@@ -42,6 +43,8 @@ export interface RecordsDeps {
   /** Authenticates cursors. */
   readonly secret: string
   readonly countInstance: TablesDeps['countInstance']
+  /** Jobs that are made of changes. */
+  readonly jobs?: JobsOfLogs & WriteObserver
   /** Bounds of each change log. */
   readonly changes: () => LogBounds
   /** Count the bytes that callers write, across all nodes. */
@@ -63,12 +66,19 @@ export interface Records extends Feature {
   platformRecordWriter(table: Table): PlatformRecordWriter
 }
 
+const noJobs: JobsOfLogs & WriteObserver = {
+  findReadUpTo: async () => null,
+  findRepeatable: async () => new Set(),
+  enter: () => false,
+  leave() {},
+}
+
 export function createRecords(deps: RecordsDeps): Records {
-  const { sql, clock, limits } = deps
+  const { sql, clock, limits, jobs = noJobs } = deps
   const tables = createTables(deps)
   const totals = createTotals(clock, deps.changes)
   const feed = new ChangeFeed(deps)
-  const trimmer = createTrimmer(deps)
+  const trimmer = createTrimmer({ ...deps, jobs })
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)
   const committed: OnCommitted = ({ address, database }, change) => {
@@ -76,7 +86,7 @@ export function createRecords(deps: RecordsDeps): Records {
     feed.wake(address, database)
   }
   const budget = createWriteBudget({ ...deps, bytesMax: deps.writeBudgetBytes })
-  const runWrite = createWriteRunner({
+  const writeRunner = createWriteRunner({
     budget,
     onWrite: trimmer.markWritten,
     committed,
@@ -84,6 +94,7 @@ export function createRecords(deps: RecordsDeps): Records {
     hooks: deps.hooks,
     clock,
   })
+  const runWrite = observeWrites(writeRunner, jobs)
   const generate = () => ({ id: newId, nowMs: clock.now() })
   const writing = { resolve, runWrite, generate, limits }
 

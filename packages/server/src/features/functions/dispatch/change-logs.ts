@@ -6,7 +6,10 @@ import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
 
 /** A position in a log. Only the log knows its meaning; it is stored as JSON. */
 export interface Position {
+  /** A time, in milliseconds since 1970, when nothing beyond the position had been committed. */
   readonly atMs: number
+  /** A snapshot of the log: every change in it is before the position. */
+  readonly from: string
 }
 
 /** The change of one row by one write. */
@@ -33,7 +36,7 @@ export interface ChangeLog {
     position: Position,
     size: { readonly changes: number; readonly bytes: number },
   ): Promise<{ readonly changes: readonly Change[]; readonly next: Position; readonly isLast: boolean }>
-  isIntact(position: Position): Promise<boolean>
+  coverageOf(position: Position): Promise<'all' | 'some' | 'none'>
   onWake(listener: () => void): () => void
 }
 

@@ -98,12 +98,12 @@ export class Dispatcher {
 
   /**
    * To be called before a write; where it returns a promise, the write begins once that resolves, and fails if it
-   * rejects. `leave` must follow.
+   * rejects. `leave` must follow, unless it returns false.
    */
-  enter(address: DatabaseAddress): Promise<void> | null {
+  enter(address: DatabaseAddress): Promise<void> | null | false {
     const { keepsInstancesApart, clock } = this.#deps
-    if (address.instanceId === null || !keepsInstancesApart) return null
-    if (!this.#dispatched.namespaces.has(address.namespace)) return null
+    if (address.instanceId === null || !keepsInstancesApart) return false
+    if (!this.#dispatched.namespaces.has(address.namespace)) return false
     const key = keyOfLog(address)
     const known = this.#instances.get(key)
     if (known) {

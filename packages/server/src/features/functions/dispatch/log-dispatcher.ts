@@ -6,6 +6,7 @@ import { type Clock, waitOn } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
 import {
+  dispatcherCheckMs,
   dispatcherLeaseMs,
   dispatcherPageBytes,
   dispatcherPageChanges,
@@ -40,6 +41,7 @@ export class LogDispatcher {
   #held: StoredPosition | null = null
   /** Whether the position is known to be of this log's history. */
   #isChecked = false
+  #isLossReported = false
   #renewedMs = 0
   #isWoken = true
   #running: Promise<void> | null = null
@@ -122,27 +124,36 @@ export class LogDispatcher {
     for (let isLast = false; !isLast && !this.#isStopped; ) {
       const held = await this.#acquire()
       if (!held) return
-      if (!this.#isChecked && !(await this.#check(held))) continue
+      if (!(await this.#check(held))) continue
       await room()
       const page = await changeLog.read(held.position, pageSize)
       isLast = page.isLast
       if (page.changes.length > 0) await this.#commit(held, page.changes, page.next)
-      else if (isLast && onRest && (await onRest(held))) {
+      // A fresh time: nothing younger than it has been trimmed.
+      else this.#held = { position: page.next, version: held.version }
+      if (page.changes.length === 0 && isLast && onRest && (await onRest(held))) {
         this.#isStopped = true
         this.#unsubscribe()
       }
     }
   }
 
-  /** Whether the changes since the position are known; otherwise continues at the end of the log, and says so. */
+  /**
+   * Reports changes that were trimmed before they were dispatched. False where the position was of another history of
+   * the log and has been moved to its end.
+   */
   async #check(held: StoredPosition): Promise<boolean> {
-    const { changeLog, log } = this.#deps
+    const { changeLog, clock, log } = this.#deps
+    if (this.#isChecked && clock.now() - held.position.atMs < dispatcherCheckMs) return true
+    const coverage = await changeLog.coverageOf(held.position)
+    if (coverage !== 'all' && !this.#isLossReported)
+      log.error('functions.changes_lost', {
+        log: keyOfLog(changeLog.address),
+        since: new Date(held.position.atMs).toISOString(),
+      })
+    this.#isLossReported = coverage !== 'all'
     this.#isChecked = true
-    if (await changeLog.isIntact(held.position)) return true
-    log.error('functions.changes_lost', {
-      log: keyOfLog(changeLog.address),
-      since: new Date(held.position.atMs).toISOString(),
-    })
+    if (coverage !== 'none') return true
     await this.#commit(held, [], await changeLog.currentPosition())
     return false
   }

@@ -17,6 +17,7 @@ export interface StoredPosition {
 export interface Positions {
   /** Stores the position of a log that has none. */
   ensure(address: DatabaseAddress, position: () => Promise<Position>): Promise<void>
+  find(address: DatabaseAddress): Promise<StoredPosition | null>
   /** Takes or renews the lease of a log; null while another node has it, or where the log has no position. */
   acquire(address: DatabaseAddress): Promise<StoredPosition | null>
   /** Moves a log's position; false if it has moved since the version was read. */
@@ -54,6 +55,7 @@ export function createPositions(
   }
 
   return {
+    find: (address) => find(database, address),
     async ensure(address, position) {
       const key = keyOfLog(address)
       const [known] = await database.all(sql`SELECT 1 FROM ${positions} WHERE log = ${key}`)

@@ -5,16 +5,17 @@ import { changesKeptMinMs } from '../../../limits/sqlite.ts'
 import type { ChangeLogReader, LogPosition, Page, PageSize } from './change-log-reader.ts'
 import { findTrimmed, type LogBounds } from './trim.ts'
 
+/** `all`; `some`: trimmed beyond the position, perhaps; `none`: the position is of another history of the log. */
+export type Coverage = 'all' | 'some' | 'none'
+
 export interface ChangeLog {
   readonly address: DatabaseAddress
   /** The position after everything committed so far. */
   currentPosition(): Promise<LogPosition>
   /** A page of the changes after a position, once they are on disk. */
   read(position: LogPosition, size: PageSize): Promise<Page>
-  /**
-   * Whether all changes since a position are known: the log is of the same history and has not been trimmed beyond it.
-   */
-  isIntact(position: LogPosition): Promise<boolean>
+  /** What the log knows of the changes since a position. */
+  coverageOf(position: LogPosition): Promise<Coverage>
   /** Calls the listener when the log may have changed, until the returned function is called. */
   onWake(listener: () => void): () => void
 }
@@ -36,14 +37,14 @@ export function createChangeLog({ address, reader, database, bounds, clock, onWa
       if (page.changes.length > 0) await database.synced()
       return page
     },
-    async isIntact(position) {
+    async coverageOf(position) {
       const nowMs = clock.now()
       const now = await reader.currentPosition()
-      if (!(await reader.isOfHistory(position, now, nowMs - bounds().retentionMs))) return false
+      if (!(await reader.isOfHistory(position, now, nowMs - bounds().retentionMs))) return 'none'
       // Younger changes are never trimmed.
-      if (nowMs - position.atMs < changesKeptMinMs / 2) return true
+      if (nowMs - position.atMs < changesKeptMinMs / 2) return 'all'
       const trimmed = await findTrimmed(database, address.namespace)
-      return !database.dialect.logView.isBeyond(trimmed, position.from)
+      return database.dialect.logView.isBeyond(trimmed, position.from) ? 'some' : 'all'
     },
   }
 }

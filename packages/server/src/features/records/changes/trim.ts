@@ -22,6 +22,9 @@ export interface LogBounds {
   readonly bytesMax: number
 }
 
+/** A reader that has to see every change, as a snapshot up to which it has; null where there is none. */
+export type ReadUpTo = string | null
+
 /** The tables of a namespace, for all of its instances together if they share tables. */
 const scopeOf = (namespace: string): Omit<TableRef, 'name'> => ({ namespace, perInstance: false })
 
@@ -112,9 +115,11 @@ function createLogTrim(database: Database, namespace: string) {
 
   return {
     log,
-    /** Deletes a portion of the changes before a time. */
-    removeOlder: (beforeMs: number): Promise<Removed> =>
-      remove({ condition: sql`at < ${beforeMs}`, order: sql`at, seq` }, changesTrimBytesMax),
+    /** Deletes a portion of the changes before a time that have been read. */
+    removeOlder: (beforeMs: number, readUpTo: ReadUpTo): Promise<Removed> => {
+      const isRead = readUpTo === null ? sql`` : sql` AND ${dialect.logView.within(readUpTo)}`
+      return remove({ condition: sql`at < ${beforeMs}${isRead}`, order: sql`at, seq` }, changesTrimBytesMax)
+    },
     /** Deletes about `bytes` of the oldest changes, except recent ones, which readers may be about to read. */
     removeOldest: (bytes: number, nowMs: number): Promise<Removed> =>
       remove(
@@ -144,12 +149,19 @@ function createLogTrim(database: Database, namespace: string) {
   }
 }
 
-/** Deletes what exceeds the bounds of a log; starts no step after the signal. */
+/**
+ * Deletes what exceeds the bounds of a log; starts no step after the signal. Old changes wait for the reader, but the
+ * size of the log is bounded whether it has read them or not.
+ */
 export async function trimLog(
   database: Database,
   namespace: string,
   { retentionMs, bytesMax }: LogBounds,
-  { nowMs, signal }: { readonly nowMs: number; readonly signal: AbortSignal | undefined },
+  {
+    nowMs,
+    signal,
+    readUpTo = null,
+  }: { readonly nowMs: number; readonly signal: AbortSignal | undefined; readonly readUpTo?: ReadUpTo },
 ): Promise<void> {
   const trim = createLogTrim(database, namespace)
   while (!signal?.aborted && (await clampFuture(database, trim.log, nowMs)) === changesTrimRowsMax);
@@ -158,21 +170,26 @@ export async function trimLog(
   while (!signal?.aborted && !size.isAll) size = await trim.count()
   let { bytes } = size
   for (let removed = { rows: 1, bytes: 0 }; removed.rows > 0 && !signal?.aborted; bytes -= removed.bytes)
-    removed = await trim.removeOlder(nowMs - retentionMs)
+    removed = await trim.removeOlder(nowMs - retentionMs, readUpTo)
   for (let removed = { rows: 1, bytes: 0 }; removed.rows > 0 && bytes > bytesMax && !signal?.aborted; ) {
     removed = await trim.removeOldest(bytes - bytesMax, nowMs)
     bytes -= removed.bytes
   }
 }
 
-/** Deletes rows before a time from a table with the columns `seq` and `at`. */
+/** Deletes rows before a time from a table with the columns `seq` and `at`; of these the ones of `only`. */
 export async function trimByTime(
   database: Database,
   table: SqlText,
-  { beforeMs, nowMs, signal }: { beforeMs: number; nowMs: number; signal: AbortSignal | undefined },
+  {
+    beforeMs,
+    nowMs,
+    only = sql`TRUE`,
+    signal,
+  }: { beforeMs: number; nowMs: number; only?: SqlText; signal: AbortSignal | undefined },
 ): Promise<void> {
   while (!signal?.aborted && (await clampFuture(database, table, nowMs)) === changesTrimRowsMax);
-  const old = sql`at < ${beforeMs}`
+  const old = sql`at < ${beforeMs} AND ${only}`
   for (let removed = changesTrimRowsMax; removed === changesTrimRowsMax && !signal?.aborted; ) {
     const [found] = await database.all(sql`SELECT seq FROM ${table} WHERE ${old} LIMIT 1`)
     if (!found) return

@@ -1,10 +1,20 @@
 /** The housekeeping of records: trims change logs and stored responses, of instances only if they were written. */
 import type { Clock } from '../../../base/clock.ts'
 import type { DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { Namespaces } from '../resolve-table.ts'
-import { responsesTable } from '../writes/idempotency.ts'
-import { type LogBounds, trimByTime, trimLog } from './trim.ts'
+import { isEffectKey, responsesTable } from '../writes/idempotency.ts'
+import { trimEffects } from './trim-effects.ts'
+import { type LogBounds, type ReadUpTo, trimByTime, trimLog } from './trim.ts'
+
+/** What the trimmer needs to know of the jobs that are made of changes. */
+export interface JobsOfLogs {
+  /** Up to where the changes of a database have become jobs. */
+  findReadUpTo(address: DatabaseAddress): Promise<ReadUpTo>
+  /** Those of these jobs that may run again. */
+  findRepeatable(ids: readonly string[]): Promise<ReadonlySet<string>>
+}
 
 export interface TrimmerDeps {
   readonly sql: Sql
@@ -12,6 +22,7 @@ export interface TrimmerDeps {
   readonly storedNamespaces: () => Namespaces
   /** Bounds of each change log. */
   readonly changes: () => LogBounds
+  readonly jobs: JobsOfLogs
   readonly clock: Clock
 }
 
@@ -22,29 +33,32 @@ export interface Trimmer {
   run(signal: AbortSignal): Promise<void>
 }
 
-export function createTrimmer({ sql, storedNamespaces, changes, clock }: TrimmerDeps): Trimmer {
+export function createTrimmer({ sql: engine, storedNamespaces, changes, jobs, clock }: TrimmerDeps): Trimmer {
   /** Instances written since the last run, which is seconds ago. */
   const written = new Map<string, DatabaseAddress>()
 
   async function trim(address: DatabaseAddress, signal: AbortSignal): Promise<void> {
-    const database = sql.database(address)
+    const database = engine.database(address)
     const { namespace } = address
     const nowMs = clock.now()
-    await trimLog(database, namespace, changes(), { nowMs, signal })
+    const readUpTo = await jobs.findReadUpTo(address)
+    await trimLog(database, namespace, changes(), { nowMs, signal, readUpTo })
     const responses = responsesTable(namespace, database.dialect)
-    await trimByTime(database, responses, { beforeMs: nowMs - idempotencyRetentionMs, nowMs, signal })
+    const beforeMs = nowMs - idempotencyRetentionMs
+    await trimByTime(database, responses, { beforeMs, nowMs, only: sql`NOT ${isEffectKey}`, signal })
+    await trimEffects(database, responses, { nowMs, signal, findRepeatable: jobs.findRepeatable })
   }
 
   return {
     markWritten(address) {
       const { namespace, instanceId } = address
-      if (instanceId !== null && sql.keepsInstancesApart) written.set(`${namespace}\n${instanceId}`, address)
+      if (instanceId !== null && engine.keepsInstancesApart) written.set(`${namespace}\n${instanceId}`, address)
     },
     async run(signal) {
       const instances = [...written.values()]
       written.clear()
       for (const [namespace, { instance }] of storedNamespaces())
-        if (!instance || !sql.keepsInstancesApart) await trim({ namespace, instanceId: null }, signal)
+        if (!instance || !engine.keepsInstancesApart) await trim({ namespace, instanceId: null }, signal)
       for (const address of instances) await trim(address, signal)
     },
   }

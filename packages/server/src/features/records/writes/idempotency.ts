@@ -2,6 +2,7 @@
  * `Idempotency-Key`: the first response to a key is stored in the same transaction as its effects, so a repeated
  * request gets it again and changes nothing, also after a crash. Of large responses only status and ids are stored. An
  * advisory lock on the key serializes the requests, so a second one sees either nothing or the finished first.
+ * The writes of jobs have effect keys, which work in the same way.
  */
 import { type Caller, callerKey } from '../../../access/caller.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
@@ -44,8 +45,23 @@ export type Replay = (tx: Transaction, stored: StoredBody) => Promise<string | n
 
 export interface IdempotencyKey {
   readonly key: string
-  readonly fingerprint: string
+  /**
+   * Of the content. Null for an effect key: the content may differ in a repeated attempt, errors are not stored since
+   * they have no effect, and the response is kept as long as its job.
+   */
+  readonly fingerprint: string | null
 }
+
+/** Other keys are hexadecimal. */
+const effectPrefix = 'job:'
+
+export const effectKeyOf = (effectKey: string): IdempotencyKey => ({ key: `${effectPrefix}${effectKey}`, fingerprint: null })
+
+/** The condition for the keys of effects. */
+export const isEffectKey: SqlText = sql`(key >= ${effectPrefix} AND key < ${'job;'})`
+
+/** The job of a stored key: the part of the effect key before the last colon. */
+export const jobOfEffect = (key: string): string => key.slice(effectPrefix.length, key.lastIndexOf(':'))
 
 const keyPattern = new RegExp(`^[ -~]{1,${idempotencyKeyCharsMax}}$`)
 
@@ -81,10 +97,11 @@ async function findStored(
   // Serializes requests with one key, so that the second finds the response to the first.
   await tx.lock(key)
   const [stored] = await tx.all<StoredResponse>(
-    sql`SELECT fingerprint, status, body FROM ${responses.table} WHERE key = ${key} AND at >= ${responses.sinceMs}`,
+    sql`SELECT fingerprint, status, body FROM ${responses.table} WHERE key = ${key} AND at >= ${fingerprint === null ? 0 : responses.sinceMs}`,
   )
   if (!stored) return null
-  if (stored.fingerprint !== fingerprint) throw conflict('This Idempotency-Key was used with another request')
+  if (fingerprint !== null && stored.fingerprint !== fingerprint)
+    throw conflict('This Idempotency-Key was used with another request')
   const text = await responses.replay(tx, stored)
   return toResponse({ status: stored.status, text, headers: { 'Idempotency-Replayed': 'true' } })
 }
@@ -116,7 +133,7 @@ async function store(
   await tx.run(sql`DELETE FROM ${table} WHERE key = ${key}`)
   await tx.run(
     sql`INSERT INTO ${table} (key, at, fingerprint, status, body)
-      VALUES (${key}, ${nowMs}, ${fingerprint}, ${response.reply.status}, ${storedBody(response)})`,
+      VALUES (${key}, ${nowMs}, ${fingerprint ?? ''}, ${response.reply.status}, ${storedBody(response)})`,
   )
 }
 
@@ -156,7 +173,7 @@ export async function writeOnce(
     )
     return reply
   } catch (error) {
-    if (isMismatch || !isStorable(error)) throw error
+    if (isMismatch || key.fingerprint === null || !isStorable(error)) throw error
     const failure = toResponse({ status: error.status, text: JSON.stringify(error.body()) })
     const storeFailure = async (tx: Transaction): Promise<WriteResponse> => {
       const stored = await findStored(tx, responses, key)

@@ -9,7 +9,7 @@ import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { BeforeHooks, HookOperation } from '../../before-hooks.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { HookPasses } from './hooks/hook-pass.ts'
-import { hasStored, type IdempotencyKey, parseIdempotencyKey, type Replay, writeOnce } from './idempotency.ts'
+import { effectKeyOf, hasStored, type IdempotencyKey, parseIdempotencyKey, type Replay, writeOnce } from './idempotency.ts'
 import type { RemovalBounds } from './removal-bounds.ts'
 import { type ResponseShape, replayedBody } from './replay.ts'
 import type { WriteResponse } from './response.ts'
@@ -104,8 +104,9 @@ const rehearsalOf = (database: Reader): Transaction => ({
   afterCommit() {},
 })
 
-/** Null without the header. */
-function keyOf({ headers, caller, method, path, query, body }: Call): IdempotencyKey | null {
+/** Null without the header, except for the writes of jobs. */
+function keyOf({ effectKey, headers, caller, method, path, query, body }: Call): IdempotencyKey | null {
+  if (effectKey !== undefined) return effectKeyOf(effectKey)
   const header = headers.get('Idempotency-Key')
   if (header === null) return null
   const ifMatch = headers.get('If-Match')

@@ -1,0 +1,213 @@
+/**
+ * Schedules: the next run of each is stored, and becomes a job in the transaction that moves it on. So a run is neither
+ * lost by a restart nor started by two nodes; the job's key lets no two runs of a schedule overlap.
+ */
+import { Cron } from 'croner'
+import { type Clock, waitOn } from '../../../base/clock.ts'
+import type { Log } from '../../../base/log.ts'
+import type { Transaction } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { scheduleLateMs, schedulePollMs, scheduleRunsDueMax, scheduleWaitingMax } from '../../../limits/function-jobs.ts'
+import type { NewJob } from '../jobs/job.ts'
+import type { JobStore } from '../jobs/job-store.ts'
+import type { JobTables } from '../jobs/migrations.ts'
+
+export interface Schedule {
+  readonly name: string
+  /** Five fields, or six with seconds first. */
+  readonly cron: string
+  /** UTC if null. */
+  readonly tz: string | null
+  /** Of runs that were due while no server ran. */
+  readonly missed: 'skip' | 'run-once'
+}
+
+export interface ScheduleTimes {
+  readonly name: string
+  readonly nextMs: number
+  readonly lastMs: number | null
+  /** The job of the last run. */
+  readonly lastJob: string | null
+}
+
+export interface Schedules {
+  /** Takes other schedules into use. One whose pattern has changed continues at the next time of the new pattern. */
+  configure(declared: readonly Schedule[]): Promise<void>
+  start(): void
+  stop(): Promise<void>
+  times(): Promise<readonly ScheduleTimes[]>
+}
+
+export interface SchedulesDeps {
+  readonly tables: JobTables
+  readonly store: JobStore
+  /** Called with the jobs that were added. */
+  readonly onAdded: (jobs: readonly NewJob[]) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Row {
+  readonly function: string
+  readonly pattern: string
+  readonly next_at: number | string
+  readonly last_at: number | string | null
+  readonly last_job: string | null
+}
+
+const cronOf = ({ cron, tz }: Pick<Schedule, 'cron' | 'tz'>): Cron =>
+  new Cron(cron, { paused: true, ...(tz === null ? { utcOffset: 0 } : { timezone: tz }) })
+
+const patternOf = ({ cron, tz }: Schedule): string => JSON.stringify([cron, tz])
+
+/** Never runs again. */
+const neverMs = Number.MAX_SAFE_INTEGER
+
+/** The first time of the pattern after a time. */
+const nextMsOf = (cron: Cron, afterMs: number): number => cron.nextRun(new Date(afterMs))?.getTime() ?? neverMs
+
+/** Throws unless the pattern and the zone are valid. */
+export function checkSchedule(cron: string, tz: string | null): void {
+  nextMsOf(cronOf({ cron, tz }), 0)
+}
+
+interface Due {
+  /** The times that run now. */
+  readonly runs: readonly number[]
+  readonly nextMs: number
+  /** Whether times were due so long ago that nothing ran then. */
+  readonly isMissed: boolean
+}
+
+/** What is due of a schedule whose next run was stored as `nextMs`. */
+function dueOf({ missed }: Schedule, cron: Cron, nextMs: number, nowMs: number): Due {
+  const isMissed = nowMs - nextMs > scheduleLateMs
+  const times: number[] = []
+  let atMs = nextMs
+  for (; atMs <= nowMs && times.length < scheduleRunsDueMax; atMs = nextMsOf(cron, atMs)) times.push(atMs)
+  if (atMs <= nowMs) atMs = nextMsOf(cron, nowMs)
+  if (!isMissed) return { runs: times, nextMs: atMs, isMissed }
+  return { runs: missed === 'skip' ? [] : times.slice(-1), nextMs: atMs, isMissed }
+}
+
+export function createSchedules({ tables, store, onAdded, clock, log }: SchedulesDeps): Schedules {
+  const { database, schedules, jobs } = tables
+  const { dialect } = database
+  let declared = new Map<string, { readonly schedule: Schedule; readonly cron: Cron }>()
+  let running: Promise<void> | null = null
+  let isStopped = false
+  let hasFailed = false
+
+  const rows = (): Promise<Row[]> =>
+    database.all<Row>(sql`SELECT function, pattern, next_at, last_at, last_job FROM ${schedules}`)
+
+  async function addRun(tx: Transaction, name: string, atMs: number): Promise<NewJob | null> {
+    const [waiting] = await tx.all<{ count: unknown }>(
+      sql`SELECT count(*) AS count FROM ${jobs} WHERE function = ${name} AND key = ${name} AND finished_at IS NULL`,
+    )
+    if (Number(waiting?.count) >= scheduleWaitingMax) return null
+    const job: NewJob = {
+      id: `${name}-${new Date(atMs).toISOString()}`,
+      function: name,
+      kind: 'schedule',
+      key: name,
+      uniqueKey: null,
+      input: JSON.stringify({ scheduledAt: new Date(atMs).toISOString() }),
+      runAtMs: clock.now(),
+      depth: 1,
+    }
+    await store.add(tx, [job])
+    return job
+  }
+
+  /** Turns the due runs of one schedule into jobs; another node may have been faster. */
+  const runDue = (name: string): Promise<readonly NewJob[]> =>
+    database.write(async (tx) => {
+      const known = declared.get(name)
+      await store.lockKeys(tx)
+      const [row] = await tx.all<Row>(sql`SELECT function, pattern, next_at, last_at, last_job FROM ${schedules}
+        WHERE function = ${name}${dialect.skipLocked}`)
+      const nowMs = clock.now()
+      if (!row || !known || row.pattern !== patternOf(known.schedule) || Number(row.next_at) > nowMs) return []
+      const { runs, nextMs, isMissed } = dueOf(known.schedule, known.cron, Number(row.next_at), nowMs)
+      const since = new Date(Number(row.next_at)).toISOString()
+      if (isMissed)
+        tx.afterCommit(() =>
+          log.info('functions.schedule_missed', { function: name, since, missed: known.schedule.missed }),
+        )
+      const added: NewJob[] = []
+      for (const atMs of runs) {
+        const job = await addRun(tx, name, atMs)
+        if (job) added.push(job)
+      }
+      const last = added.at(-1)
+      const lastColumns = last ? sql`, last_at = ${runs.at(-1) ?? nowMs}, last_job = ${last.id}` : sql``
+      await tx.run(sql`UPDATE ${schedules} SET next_at = ${nextMs}${lastColumns} WHERE function = ${name}`)
+      return added
+    })
+
+  /** Runs what is due; returns when the next schedule is. */
+  async function runAllDue(): Promise<number> {
+    if (declared.size === 0) return neverMs
+    let firstMs = neverMs
+    for (const row of await rows()) {
+      if (!declared.has(row.function)) continue
+      if (Number(row.next_at) > clock.now()) {
+        firstMs = Math.min(firstMs, Number(row.next_at))
+        continue
+      }
+      const added = await runDue(row.function)
+      if (added.length > 0) onAdded(added)
+      firstMs = clock.now()
+    }
+    return firstMs
+  }
+
+  async function loop(): Promise<void> {
+    while (!isStopped) {
+      let nextMs = neverMs
+      try {
+        nextMs = await runAllDue()
+        hasFailed = false
+      } catch (error) {
+        if (!hasFailed) log.warn('functions.schedule_failed', { error })
+        hasFailed = true
+      }
+      const waitMs = Math.max(1, Math.min(schedulePollMs, nextMs - clock.now()))
+      if (!isStopped) await waitOn(clock, waitMs)
+    }
+  }
+
+  return {
+    async configure(next) {
+      const nowMs = clock.now()
+      declared = new Map(next.map((schedule) => [schedule.name, { schedule, cron: cronOf(schedule) }]))
+      const known = new Map((await rows()).map((row) => [row.function, row.pattern]))
+      await database.write(async (tx) => {
+        for (const name of known.keys())
+          if (!declared.has(name)) tx.send(sql`DELETE FROM ${schedules} WHERE function = ${name}`)
+        for (const [name, { schedule, cron }] of declared) {
+          const pattern = patternOf(schedule)
+          if (known.get(name) === pattern) continue
+          tx.send(sql`INSERT INTO ${schedules} (function, pattern, next_at) VALUES (${name}, ${pattern}, ${nextMsOf(cron, nowMs)})
+            ON CONFLICT (function) DO UPDATE SET pattern = excluded.pattern, next_at = excluded.next_at
+            WHERE ${schedules}.pattern <> excluded.pattern`)
+        }
+      })
+    },
+    start() {
+      running ??= loop()
+    },
+    async stop() {
+      isStopped = true
+    },
+    async times() {
+      return (await rows()).map((row) => ({
+        name: row.function,
+        nextMs: Number(row.next_at),
+        lastMs: row.last_at === null ? null : Number(row.last_at),
+        lastJob: row.last_job,
+      }))
+    },
+  }
+}
