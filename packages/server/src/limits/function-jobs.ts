@@ -8,6 +8,8 @@ export const functionJobLeaseMs = 30_000
 export const functionJobsRunningMax = 64
 /** Jobs of one function that a node runs at once, so that a slow function leaves room for the others. */
 export const functionJobsOfOneMax = 32
+/** Time that shutdown waits for running jobs; the others are returned and begin again. */
+export const functionJobsDrainMs = 8000
 /** Jobs that one transaction finishes. */
 export const functionJobsFinishedTogetherMax = 200
 /** How often a node looks for due jobs without being woken: what a lost notice of another node delays. */

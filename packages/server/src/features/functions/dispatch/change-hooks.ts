@@ -68,7 +68,11 @@ export function createChangeHooks({ hooks, nowMs, log }: ChangeHooksDeps): JobsO
       if (where && !matches(where, (change.after ?? change.before) as Record<string, unknown>)) continue
       if (cause?.function === name && !recursive) continue
       if (depth > functionDepthMax) {
-        log.error('functions.loop_stopped', { function: name, depth, record: `${namespace}.${change.table}/${change.id}` })
+        log.error('functions.loop_stopped', {
+          function: name,
+          depth,
+          record: `${namespace}.${change.table}/${change.id}`,
+        })
         continue
       }
       const changeId = changeIdOf(change, namespace)

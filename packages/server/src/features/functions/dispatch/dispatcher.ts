@@ -166,10 +166,7 @@ export class Dispatcher {
       database,
       store,
       jobsOf: (change, namespace) => this.#dispatched.jobsOf(change, namespace),
-      onAdded: (jobs) => {
-        backlog.add(jobs)
-        onAdded(jobs)
-      },
+      onAdded,
       room: backlog.room,
       ...(isInstance ? { onRest: ({ version }) => this.#rest(address, version) } : {}),
       clock,

@@ -70,7 +70,8 @@ export function createPositions(
       if (isSole) return find(database, address)
       return database.write(async (tx) => {
         const nowMs = clock.now()
-        const taken = await tx.run(sql`UPDATE ${positions} SET holder = ${holder}, lease_until = ${nowMs + dispatcherLeaseMs}
+        const taken =
+          await tx.run(sql`UPDATE ${positions} SET holder = ${holder}, lease_until = ${nowMs + dispatcherLeaseMs}
           WHERE log = ${keyOfLog(address)} AND (holder = ${holder} OR holder IS NULL OR lease_until <= ${nowMs})`)
         return taken === 0 ? null : find(tx, address)
       })

@@ -2,7 +2,11 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { functionJobsFinishedKeptMs, functionJobsFinishedMax, functionJobsTrimRows } from '../../../limits/function-jobs.ts'
+import {
+  functionJobsFinishedKeptMs,
+  functionJobsFinishedMax,
+  functionJobsTrimRows,
+} from '../../../limits/function-jobs.ts'
 import type { JobKind, JobStatus } from './job.ts'
 import { type JobStore, promoteNext, storedError } from './job-store.ts'
 import type { JobTables } from './migrations.ts'
@@ -152,7 +156,9 @@ export function createJobAdmin(tables: JobTables, store: JobStore, clock: Clock)
       }),
     async pause(name) {
       await database.write((tx) =>
-        tx.run(sql`INSERT INTO ${queues} (function, paused_at) VALUES (${name}, ${clock.now()}) ON CONFLICT DO NOTHING`),
+        tx.run(
+          sql`INSERT INTO ${queues} (function, paused_at) VALUES (${name}, ${clock.now()}) ON CONFLICT DO NOTHING`,
+        ),
       )
     },
     async resume(name) {
@@ -207,5 +213,6 @@ async function trim({ database, jobs }: JobTables, clock: Clock, signal: AbortSi
   let excess = Number(kept?.count) - functionJobsFinishedMax
   // Done jobs first: a dead one can still be retried.
   for (const status of [sql`status = 'done'`, sql`TRUE`])
-    for (let removed = 1; excess > 0 && removed > 0 && !signal.aborted; excess -= removed) removed = await remove(status)
+    for (let removed = 1; excess > 0 && removed > 0 && !signal.aborted; excess -= removed)
+      removed = await remove(status)
 }

@@ -79,8 +79,13 @@ export class JobRunner {
     this.#deps = deps
   }
 
-  get runningCount(): number {
+  /** Jobs that this node runs now. */
+  get size(): number {
     return this.#running.size
+  }
+
+  get isStarted(): boolean {
+    return !this.#isStopped
   }
 
   async start(): Promise<void> {
@@ -277,7 +282,13 @@ export class JobRunner {
     else if (outcome.kind === 'done') this.counts.done++
     else if (outcome.kind === 'failed') {
       this.counts.failed++
-      log.warn('functions.job_failed', { function: name, job: id, attempt, retryAtMs: outcome.retryAtMs, error: outcome.error })
+      log.warn('functions.job_failed', {
+        function: name,
+        job: id,
+        attempt,
+        retryAtMs: outcome.retryAtMs,
+        error: outcome.error,
+      })
       this.wakeAt(name, outcome.retryAtMs)
     } else if (outcome.kind === 'dead') {
       this.counts.dead++

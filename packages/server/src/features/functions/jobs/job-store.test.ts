@@ -56,8 +56,12 @@ for (const engine of engines)
       depth: 1,
       ...options,
     })
-    const claim = async (name: string, limit = 10, holder = 'node', bounds: Parameters<JobStore['claim']>[3] = unbounded) =>
-      (await store.claim(name, holder, limit, bounds)).jobs
+    const claim = async (
+      name: string,
+      limit = 10,
+      holder = 'node',
+      bounds: Parameters<JobStore['claim']>[3] = unbounded,
+    ) => (await store.claim(name, holder, limit, bounds)).jobs
     const idsOf = (jobs: readonly { id: string }[]) => jobs.map(({ id }) => id)
     const finish = (job: ClaimedJob | undefined, outcome: Outcome = done) =>
       store.finish([{ job: job as ClaimedJob, outcome }])

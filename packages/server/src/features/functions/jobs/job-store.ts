@@ -144,7 +144,8 @@ export function createJobStore({ database, jobs, queues, starts }: JobTables, cl
         tx.send(sql`UPDATE ${jobs} SET status = 'running', ready = 0, attempt = attempt + 1, fence = fence + 1,
           holder = ${holder}, lease_until = ${nowMs + functionJobLeaseMs}, started_at = ${nowMs}
           WHERE ${dialect.inList(sql`id`, ids, 'text')}`)
-        if (bounds.rate) for (const _ of found) tx.send(sql`INSERT INTO ${starts} (function, at) VALUES (${name}, ${nowMs})`)
+        if (bounds.rate)
+          for (const _ of found) tx.send(sql`INSERT INTO ${starts} (function, at) VALUES (${name}, ${nowMs})`)
         return { jobs: found.map(claimedOf), notBeforeMs: room.notBeforeMs }
       }),
 
@@ -167,8 +168,7 @@ export function createJobStore({ database, jobs, queues, starts }: JobTables, cl
               WHERE id = ${id} AND fence = ${fence} AND status = 'running'`),
           ),
         )
-        for (const { job } of finished)
-          if (job.key !== null) tx.send(promoteNext(jobs, job.function, job.key))
+        for (const { job } of finished) if (job.key !== null) tx.send(promoteNext(jobs, job.function, job.key))
         return changed.map((count) => count > 0)
       }),
 
@@ -200,7 +200,10 @@ export function createJobStore({ database, jobs, queues, starts }: JobTables, cl
       for (let at = 0; at < functions.length; at += functionsPerQuery) {
         const each = functions
           .slice(at, at + functionsPerQuery)
-          .map((name) => sql`SELECT CAST(${name} AS TEXT) AS name, (SELECT min(run_at) FROM ${jobs} WHERE function = ${name} AND ready = 1) AS due`)
+          .map(
+            (name) =>
+              sql`SELECT CAST(${name} AS TEXT) AS name, (SELECT min(run_at) FROM ${jobs} WHERE function = ${name} AND ready = 1) AS due`,
+          )
         const rows = await database.all<{ name: string; due: unknown }>(
           each.reduce((all, one) => sql`${all} UNION ALL ${one}`),
         )

@@ -7,7 +7,12 @@ import { type Clock, waitOn } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { scheduleLateMs, schedulePollMs, scheduleRunsDueMax, scheduleWaitingMax } from '../../../limits/function-jobs.ts'
+import {
+  scheduleLateMs,
+  schedulePollMs,
+  scheduleRunsDueMax,
+  scheduleWaitingMax,
+} from '../../../limits/function-jobs.ts'
 import type { NewJob } from '../jobs/job.ts'
 import type { JobStore } from '../jobs/job-store.ts'
 import type { JobTables } from '../jobs/migrations.ts'
@@ -95,6 +100,7 @@ export function createSchedules({ tables, store, onAdded, clock, log }: Schedule
   const { dialect } = database
   let declared = new Map<string, { readonly schedule: Schedule; readonly cron: Cron }>()
   let running: Promise<void> | null = null
+  let step: Promise<unknown> = Promise.resolve()
   let isStopped = false
   let hasFailed = false
 
@@ -120,15 +126,15 @@ export function createSchedules({ tables, store, onAdded, clock, log }: Schedule
     return job
   }
 
-  /** Turns the due runs of one schedule into jobs; another node may have been faster. */
-  const runDue = (name: string): Promise<readonly NewJob[]> =>
+  /** Turns the due runs of one schedule into jobs; null where another node does. */
+  const runDue = (name: string): Promise<readonly NewJob[] | null> =>
     database.write(async (tx) => {
       const known = declared.get(name)
       await store.lockKeys(tx)
       const [row] = await tx.all<Row>(sql`SELECT function, pattern, next_at, last_at, last_job FROM ${schedules}
         WHERE function = ${name}${dialect.skipLocked}`)
       const nowMs = clock.now()
-      if (!row || !known || row.pattern !== patternOf(known.schedule) || Number(row.next_at) > nowMs) return []
+      if (!row || !known || row.pattern !== patternOf(known.schedule) || Number(row.next_at) > nowMs) return null
       const { runs, nextMs, isMissed } = dueOf(known.schedule, known.cron, Number(row.next_at), nowMs)
       const since = new Date(Number(row.next_at)).toISOString()
       if (isMissed)
@@ -157,6 +163,7 @@ export function createSchedules({ tables, store, onAdded, clock, log }: Schedule
         continue
       }
       const added = await runDue(row.function)
+      if (!added) continue
       if (added.length > 0) onAdded(added)
       firstMs = clock.now()
     }
@@ -167,14 +174,16 @@ export function createSchedules({ tables, store, onAdded, clock, log }: Schedule
     while (!isStopped) {
       let nextMs = neverMs
       try {
-        nextMs = await runAllDue()
+        const due = runAllDue()
+        step = due.catch(() => undefined)
+        nextMs = await due
         hasFailed = false
       } catch (error) {
         if (!hasFailed) log.warn('functions.schedule_failed', { error })
         hasFailed = true
       }
-      const waitMs = Math.max(1, Math.min(schedulePollMs, nextMs - clock.now()))
-      if (!isStopped) await waitOn(clock, waitMs)
+      const waitMs = Math.min(schedulePollMs, nextMs - clock.now())
+      if (!isStopped && waitMs > 0) await waitOn(clock, waitMs)
     }
   }
 
@@ -200,6 +209,7 @@ export function createSchedules({ tables, store, onAdded, clock, log }: Schedule
     },
     async stop() {
       isStopped = true
+      await step
     },
     async times() {
       return (await rows()).map((row) => ({

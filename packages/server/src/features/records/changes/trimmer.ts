@@ -5,8 +5,8 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { isEffectKey, responsesTable } from '../writes/idempotency.ts'
-import { trimEffects } from './trim-effects.ts'
 import { type LogBounds, type ReadUpTo, trimByTime, trimLog } from './trim.ts'
+import { trimEffects } from './trim-effects.ts'
 
 /** What the trimmer needs to know of the jobs that are made of changes. */
 export interface JobsOfLogs {

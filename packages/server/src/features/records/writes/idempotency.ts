@@ -55,7 +55,10 @@ export interface IdempotencyKey {
 /** Other keys are hexadecimal. */
 const effectPrefix = 'job:'
 
-export const effectKeyOf = (effectKey: string): IdempotencyKey => ({ key: `${effectPrefix}${effectKey}`, fingerprint: null })
+export const effectKeyOf = (effectKey: string): IdempotencyKey => ({
+  key: `${effectPrefix}${effectKey}`,
+  fingerprint: null,
+})
 
 /** The condition for the keys of effects. */
 export const isEffectKey: SqlText = sql`(key >= ${effectPrefix} AND key < ${'job;'})`

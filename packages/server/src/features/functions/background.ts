@@ -1,0 +1,216 @@
+/**
+ * The durable half of functions: jobs, the dispatcher of changes and schedules, wired together. Knows what is declared,
+ * and calls `run` for each attempt; processes and endpoints are elsewhere.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { createUuid7 } from '../../base/crypto/ids.ts'
+import type { Log } from '../../base/log.ts'
+import type { DatabaseAddress, Sql } from '../../engines/sql/sql.ts'
+import { unavailable } from '../../errors.ts'
+import { functionJobsDrainMs } from '../../limits/function-jobs.ts'
+import { type Backlog, createBacklog } from './dispatch/backlog.ts'
+import { type ChangeHook, createChangeHooks } from './dispatch/change-hooks.ts'
+import type { ChangeLogs } from './dispatch/change-logs.ts'
+import { Dispatcher } from './dispatch/dispatcher.ts'
+import { enqueuedJob, enqueuedTable } from './dispatch/enqueued.ts'
+import { createPositions, type Positions } from './dispatch/positions.ts'
+import type { ClaimedJob, NewJob } from './jobs/job.ts'
+import { createJobAdmin, type JobAdmin } from './jobs/job-admin.ts'
+import { type JobFunction, JobRunner } from './jobs/job-runner.ts'
+import { createJobStore, type Enqueued, type JobStore } from './jobs/job-store.ts'
+import { type JobTables, prepareJobTables } from './jobs/migrations.ts'
+import { createSchedules, type Schedule, type Schedules } from './schedules/schedules.ts'
+
+/** A function with jobs, and the name by which they are enqueued if it is a queue. */
+export interface BackgroundFunction extends JobFunction {
+  readonly kind: NewJob['kind']
+  readonly queue: string | null
+}
+
+/** What the code in force declares. */
+export interface Declared {
+  readonly functions: ReadonlyMap<string, BackgroundFunction>
+  readonly hooks: readonly ChangeHook[]
+  readonly schedules: readonly Schedule[]
+}
+
+export interface BackgroundDeps {
+  readonly sql: Sql
+  readonly logs: ChangeLogs
+  /** The namespaces that are served, and whether each is dynamic. */
+  readonly namespaces: () => ReadonlyMap<string, { readonly instance: boolean }>
+  /** Performs an attempt; throws where it failed. */
+  readonly run: (job: ClaimedJob, signal: AbortSignal) => Promise<void>
+  readonly clock: Clock
+  readonly log: Log
+  readonly random?: () => number
+}
+
+/** The parts that exist once functions are declared. */
+interface Parts {
+  readonly tables: JobTables
+  readonly store: JobStore
+  readonly admin: JobAdmin
+  readonly backlog: Backlog
+  readonly positions: Positions
+  readonly runner: JobRunner
+  readonly dispatcher: Dispatcher
+  readonly schedules: Schedules
+}
+
+const nothing: Declared = { functions: new Map(), hooks: [], schedules: [] }
+
+export class Background {
+  readonly #deps: BackgroundDeps
+  #parts: Parts | null = null
+  #opening: Promise<Parts> | null = null
+  #declared: Declared = nothing
+  #isStarted = false
+
+  constructor(deps: BackgroundDeps) {
+    this.#deps = deps
+  }
+
+  get declared(): Declared {
+    return this.#declared
+  }
+
+  /** Null until functions are declared. */
+  get parts(): Pick<Parts, 'admin' | 'runner' | 'dispatcher' | 'schedules'> | null {
+    return this.#parts
+  }
+
+  /** Takes other functions into use. Without any, and where there never were some, nothing is created. */
+  async configure(declared: Declared): Promise<void> {
+    if (declared.functions.size === 0 && !this.#parts) return
+    this.#opening ??= this.#open().catch((error) => {
+      this.#opening = null
+      throw error
+    })
+    const parts = await this.#opening
+    this.#declared = declared
+    const { clock, log } = this.#deps
+    const jobsOf = createChangeHooks({ hooks: declared.hooks, nowMs: () => clock.now(), log })
+    await parts.dispatcher.configure({
+      namespaces: this.#dispatchedNamespaces(declared),
+      jobsOf: (change, namespace) => {
+        if (change.table !== enqueuedTable) return jobsOf(change, namespace)
+        const job = enqueuedJob(change, this.#declared.functions, clock.now())
+        return job ? [job] : []
+      },
+    })
+    await parts.schedules.configure(declared.schedules)
+    this.#parts = parts
+    if (this.#isStarted) await this.#begin(parts)
+    parts.runner.wake(declared.functions.keys())
+  }
+
+  /** Begins to run jobs. To be called once the server can serve the requests of functions. */
+  async start(): Promise<void> {
+    this.#isStarted = true
+    if (this.#parts) await this.#begin(this.#parts)
+  }
+
+  /** Adds a job of a function. Throws 503 while there are too many. */
+  async enqueue(job: NewJob): Promise<Enqueued> {
+    const parts = this.#parts
+    if (!parts || (await parts.backlog.isFull())) throw unavailable(1, 'Too many jobs are waiting')
+    const [enqueued] = await parts.store.enqueue([job])
+    if (enqueued?.isNew) this.#onAdded(parts, [job])
+    return enqueued as Enqueued
+  }
+
+  /** The function that a queue's name, or its own, stands for. */
+  findFunction(name: string): BackgroundFunction | null {
+    const { functions } = this.#declared
+    for (const declared of functions.values()) if (declared.queue === name) return declared
+    return functions.get(name) ?? null
+  }
+
+  /** See `Dispatcher`. */
+  enter(address: DatabaseAddress): Promise<void> | null | false {
+    return this.#parts?.dispatcher.enter(address) ?? false
+  }
+
+  leave(address: DatabaseAddress): void {
+    this.#parts?.dispatcher.leave(address)
+  }
+
+  /** The snapshot up to which the changes of a database have become jobs; null where no function waits for them. */
+  async findReadUpTo(address: DatabaseAddress): Promise<string | null> {
+    return (await this.#parts?.positions.find(address))?.position.from ?? null
+  }
+
+  async findRepeatable(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    return (await this.#parts?.admin.findRepeatable(ids)) ?? new Set()
+  }
+
+  /** Deletes old jobs. */
+  async trim(signal: AbortSignal): Promise<void> {
+    await this.#parts?.admin.trim(signal)
+  }
+
+  /** Starts no more jobs and waits for those under way, within a bounded time; the rest runs elsewhere or later. */
+  async stop(): Promise<void> {
+    const parts = this.#parts
+    this.#isStarted = false
+    if (!parts) return
+    await parts.schedules.stop()
+    await parts.dispatcher.stop()
+    await parts.runner.stop(functionJobsDrainMs)
+  }
+
+  async #begin({ runner, schedules }: Parts): Promise<void> {
+    if (runner.isStarted) return
+    await runner.start()
+    schedules.start()
+  }
+
+  /** Those with hooks; those in whose transactions jobs can be enqueued. */
+  #dispatchedNamespaces({ functions, hooks }: Declared): ReadonlyMap<string, { readonly instance: boolean }> {
+    const hasQueues = [...functions.values()].some(({ queue }) => queue !== null)
+    const hooked = new Set(hooks.map(({ namespace }) => namespace))
+    const all = [...this.#deps.namespaces()]
+    return new Map(all.filter(([namespace]) => hasQueues || hooked.has(namespace)))
+  }
+
+  #onAdded({ runner, backlog }: Pick<Parts, 'runner' | 'backlog'>, jobs: readonly NewJob[]): void {
+    const nowMs = this.#deps.clock.now()
+    const due = new Set<string>()
+    for (const job of jobs) {
+      if (job.runAtMs <= nowMs) due.add(job.function)
+      else runner.wakeAt(job.function, job.runAtMs)
+    }
+    backlog.add(jobs)
+    if (due.size > 0) runner.wake(due)
+  }
+
+  async #open(): Promise<Parts> {
+    const { sql, logs, run, clock, log, random } = this.#deps
+    const tables = await prepareJobTables(sql)
+    const { database } = tables
+    const holder = createUuid7(clock)()
+    const isSole = database.dialect.follow === null
+    const store = createJobStore(tables, clock)
+    const admin = createJobAdmin(tables, store, clock)
+    const backlog = createBacklog({ admin, clock, log })
+    const positions = createPositions(tables, { holder, isSole, clock })
+    const functions = () => this.#declared.functions
+    const runner = new JobRunner({ store, functions, run, holder, isSole, clock, log, ...(random ? { random } : {}) })
+    const onAdded = (jobs: readonly NewJob[]): void => this.#onAdded({ runner, backlog }, jobs)
+    const { keepsInstancesApart } = sql
+    const dispatcher = new Dispatcher({
+      logs,
+      positions,
+      database,
+      store,
+      backlog,
+      keepsInstancesApart,
+      onAdded,
+      clock,
+      log,
+    })
+    const schedules = createSchedules({ tables, store, onAdded, clock, log })
+    return { tables, store, admin, backlog, positions, runner, dispatcher, schedules }
+  }
+}
