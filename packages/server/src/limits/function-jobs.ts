@@ -1,5 +1,5 @@
 /** Limits of the durable half of server code: jobs, the dispatcher of changes, schedules. */
-import { KiB, MiB } from './units.ts'
+import { MiB } from './units.ts'
 
 // Jobs
 /** Lease of a running job, renewed at a third of it: how soon another node runs the jobs of a node that died. */
@@ -18,12 +18,8 @@ export const functionJobsPollMs = 1000
 export const functionJobsWaitingMax = 100_000
 /** Their input in characters. */
 export const functionJobsWaitingChars = 512 * MiB
-/** Input of a job that is enqueued by `ctx.enqueue`, in characters. Larger values belong in a table or a file. */
-export const functionJobInputChars = 256 * KiB
 /** Ordering and unique keys: a record id with the name of its database fits. */
 export const functionJobKeyCharsMax = 512
-/** Longest delay of a job: a year. */
-export const functionJobDelayMaxMs = 366 * 24 * 60 * 60 * 1000
 /** Characters of the last error that are stored. */
 export const functionJobErrorCharsMax = 2000
 /** Finished jobs are the history that the admin API lists. */
@@ -31,20 +27,14 @@ export const functionJobsFinishedKeptMs = 7 * 24 * 60 * 60 * 1000
 export const functionJobsFinishedMax = 100_000
 /** Rows that one transaction of the retention deletes. */
 export const functionJobsTrimRows = 500
-/** Page of the list of jobs. */
-export const functionJobsListed = 50
-export const functionJobsListedMax = 200
 
 // Retries
-/** Attempts after the first unless the function says otherwise: with the backoff about four hours. */
-export const functionRetries = 8
-export const functionRetriesMax = 100
 /** Upper bound of the first pause; each one doubles it. */
 export const functionBackoffMs = 1000
 export const functionBackoffMaxMs = 60 * 60 * 1000
 /** Pause of a job that found every host busy. It costs no attempt. */
 export const functionBusyPauseMs = 250
-/** Attempts that a job has at least when its node or host dies under it, so that a crash of another job does not end it. */
+/** Attempts that a job has at least when its node or host dies under it: another job may be the cause. */
 export const functionCrashAttempts = 3
 
 // Dispatcher

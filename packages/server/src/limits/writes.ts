@@ -54,7 +54,7 @@ export const removalBoundsMax = 500
 export const clockVersionMax = 8e15
 
 // Effects of jobs
-/** Stored responses of jobs' writes are kept at least this long, so that an attempt that lost its lease repeats none. */
+/** How long responses of jobs' writes are kept at least: an attempt that has lost its lease repeats none. */
 export const effectKeptMinMs = 60 * 60 * 1000
 /** Pages of stored responses that one run of the housekeeping looks at per database. */
 export const effectPagesMax = 100

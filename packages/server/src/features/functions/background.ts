@@ -192,7 +192,7 @@ export class Background {
     const holder = createUuid7(clock)()
     const isSole = database.dialect.follow === null
     const store = createJobStore(tables, clock)
-    const admin = createJobAdmin(tables, store, clock)
+    const admin = createJobAdmin(tables, clock)
     const backlog = createBacklog({ admin, clock, log })
     const positions = createPositions(tables, { holder, isSole, clock })
     const functions = () => this.#declared.functions

@@ -75,8 +75,8 @@ export class Dispatcher {
   }
 
   /**
-   * Takes other hooks into use: from now on, changes of their namespaces are dispatched. Positions of namespaces without
-   * hooks are forgotten.
+   * Takes other hooks into use: from now on, changes of their namespaces are dispatched. Positions of namespaces
+   * without hooks are forgotten.
    */
   async configure(next: Dispatched): Promise<void> {
     const { positions, logs } = this.#deps
@@ -161,7 +161,7 @@ export class Dispatcher {
     const changeLog = logs.changeLog(address)
     const isInstance = address.instanceId !== null
     const dispatcher = new LogDispatcher({
-      changeLog: isInstance ? this.#inTurn(changeLog) : changeLog,
+      changeLog: isInstance ? this.#bounded(changeLog) : changeLog,
       positions,
       database,
       store,
@@ -176,7 +176,7 @@ export class Dispatcher {
   }
 
   /** Bounds the instances that are read at once. */
-  #inTurn(changeLog: ChangeLog): ChangeLog {
+  #bounded(changeLog: ChangeLog): ChangeLog {
     const read: ChangeLog['read'] = (position, size) =>
       this.#reading.run(() => changeLog.read(position, size)) as ReturnType<ChangeLog['read']>
     return { ...changeLog, read }
@@ -208,8 +208,8 @@ export class Dispatcher {
     this.#instances.delete(key)
     this.#dispatchers.delete(key)
     const removing = this.#deps.positions.remove(address, version)
-    const settled = removing.catch(() => undefined).finally(() => this.#resting.delete(key))
-    this.#resting.set(key, settled)
+    const removed = removing.catch(() => undefined).finally(() => this.#resting.delete(key))
+    this.#resting.set(key, removed)
     await removing
     return true
   }

@@ -38,7 +38,7 @@ const pageSize = { changes: dispatcherPageChanges, bytes: dispatcherPageBytes }
 
 export class LogDispatcher {
   readonly #deps: LogDispatcherDeps
-  #held: StoredPosition | null = null
+  #current: StoredPosition | null = null
   /** Whether the position is known to be of this log's history. */
   #isChecked = false
   #isLossReported = false
@@ -57,13 +57,13 @@ export class LogDispatcher {
   }
 
   /** The position as of the last transaction of this node; null while another node dispatches the log. */
-  get held(): StoredPosition | null {
-    return this.#held
+  get current(): StoredPosition | null {
+    return this.#current
   }
 
   /** How old the oldest change is that may not be dispatched, at most. */
   lagMs(nowMs: number): number {
-    return this.#held && this.#running ? Math.max(0, nowMs - this.#held.position.atMs) : 0
+    return this.#current && this.#running ? Math.max(0, nowMs - this.#current.position.atMs) : 0
   }
 
   /** Reads the log again, after the read in progress. */
@@ -97,7 +97,7 @@ export class LogDispatcher {
         await this.#dispatch()
         this.#hasFailed = false
       } catch (error) {
-        this.#held = null
+        this.#current = null
         if (!this.#hasFailed)
           this.#deps.log.warn('functions.dispatch_failed', { log: keyOfLog(this.#deps.changeLog.address), error })
         this.#hasFailed = true
@@ -110,28 +110,28 @@ export class LogDispatcher {
   async #acquire(): Promise<StoredPosition | null> {
     const { positions, changeLog, clock } = this.#deps
     const nowMs = clock.now()
-    if (!this.#held || nowMs - this.#renewedMs >= dispatcherLeaseMs / 3) {
-      const held = await positions.acquire(changeLog.address)
-      if (held?.version !== this.#held?.version) this.#isChecked = false
-      this.#held = held
+    if (!this.#current || nowMs - this.#renewedMs >= dispatcherLeaseMs / 3) {
+      const current = await positions.acquire(changeLog.address)
+      if (current?.version !== this.#current?.version) this.#isChecked = false
+      this.#current = current
       this.#renewedMs = nowMs
     }
-    return this.#held
+    return this.#current
   }
 
   async #dispatch(): Promise<void> {
     const { changeLog, room, onRest } = this.#deps
     for (let isLast = false; !isLast && !this.#isStopped; ) {
-      const held = await this.#acquire()
-      if (!held) return
-      if (!(await this.#check(held))) continue
+      const current = await this.#acquire()
+      if (!current) return
+      if (!(await this.#check(current))) continue
       await room()
-      const page = await changeLog.read(held.position, pageSize)
+      const page = await changeLog.read(current.position, pageSize)
       isLast = page.isLast
-      if (page.changes.length > 0) await this.#commit(held, page.changes, page.next)
+      if (page.changes.length > 0) await this.#commit(current, page.changes, page.next)
       // A fresh time: nothing younger than it has been trimmed.
-      else this.#held = { position: page.next, version: held.version }
-      if (page.changes.length === 0 && isLast && onRest && (await onRest(held))) {
+      else this.#current = { position: page.next, version: current.version }
+      if (page.changes.length === 0 && isLast && onRest && (await onRest(current))) {
         this.#isStopped = true
         this.#unsubscribe()
       }
@@ -142,32 +142,32 @@ export class LogDispatcher {
    * Reports changes that were trimmed before they were dispatched. False where the position was of another history of
    * the log and has been moved to its end.
    */
-  async #check(held: StoredPosition): Promise<boolean> {
+  async #check(current: StoredPosition): Promise<boolean> {
     const { changeLog, clock, log } = this.#deps
-    if (this.#isChecked && clock.now() - held.position.atMs < dispatcherCheckMs) return true
-    const coverage = await changeLog.coverageOf(held.position)
+    if (this.#isChecked && clock.now() - current.position.atMs < dispatcherCheckMs) return true
+    const coverage = await changeLog.coverageOf(current.position)
     if (coverage !== 'all' && !this.#isLossReported)
       log.error('functions.changes_lost', {
         log: keyOfLog(changeLog.address),
-        since: new Date(held.position.atMs).toISOString(),
+        since: new Date(current.position.atMs).toISOString(),
       })
     this.#isLossReported = coverage !== 'all'
     this.#isChecked = true
     if (coverage !== 'none') return true
-    await this.#commit(held, [], await changeLog.currentPosition())
+    await this.#commit(current, [], await changeLog.currentPosition())
     return false
   }
 
-  async #commit(held: StoredPosition, changes: readonly Change[], to: StoredPosition['position']): Promise<void> {
+  async #commit(current: StoredPosition, changes: readonly Change[], to: StoredPosition['position']): Promise<void> {
     const { database, positions, store, changeLog, jobsOf, onAdded, clock } = this.#deps
     const jobs = changes.flatMap((change) => jobsOf(change, changeLog.address.namespace))
     const moved = await database.write(async (tx) => {
       if (jobs.length > 0) await store.lockKeys(tx)
-      if (!(await positions.advance(tx, changeLog.address, held, to))) return false
+      if (!(await positions.advance(tx, changeLog.address, current, to))) return false
       if (jobs.length > 0) await store.add(tx, jobs)
       return true
     })
-    this.#held = moved ? { position: to, version: held.version + 1 } : null
+    this.#current = moved ? { position: to, version: current.version + 1 } : null
     if (!moved) return
     this.#renewedMs = clock.now()
     if (jobs.length > 0) onAdded(jobs)

@@ -8,7 +8,7 @@ import {
   functionJobsTrimRows,
 } from '../../../limits/function-jobs.ts'
 import type { JobKind, JobStatus } from './job.ts'
-import { type JobStore, promoteNext, storedError } from './job-store.ts'
+import { lockKeys, promoteNext, storedError } from './job-leases.ts'
 import type { JobTables } from './migrations.ts'
 
 /** A job as it is stored; times are milliseconds since 1970. */
@@ -100,7 +100,7 @@ const storedOf = (row: Row): StoredJob => ({
   error: row.error,
 })
 
-export function createJobAdmin(tables: JobTables, store: JobStore, clock: Clock): JobAdmin {
+export function createJobAdmin(tables: JobTables, clock: Clock): JobAdmin {
   const { database, jobs, queues } = tables
   const { dialect } = database
   const select = async (rest: SqlText): Promise<StoredJob[]> =>
@@ -109,7 +109,7 @@ export function createJobAdmin(tables: JobTables, store: JobStore, clock: Clock)
   /** Changes one job under the lock of all keys. */
   const change = (id: string, work: (tx: Transaction, job: StoredJob) => Promise<Changed>): Promise<Changed> =>
     database.write(async (tx) => {
-      await store.lockKeys(tx)
+      await lockKeys(tx)
       const [row] = await tx.all<Row>(sql`SELECT ${columns} FROM ${jobs} WHERE id = ${id}${dialect.forUpdate}`)
       return row ? work(tx, storedOf(row)) : 'missing'
     })

@@ -302,10 +302,10 @@ export class JobRunner {
     try {
       if (this.#running.size > 0) {
         const before = [...this.#running.values()]
-        const held = await store.renew(holder)
+        const leases = await store.renew(holder)
         for (const running of before) {
           const { job, controller } = running
-          if (held.get(job.id) === job.fence || this.#running.get(job.id) !== running) continue
+          if (leases.get(job.id) === job.fence || this.#running.get(job.id) !== running) continue
           this.#running.delete(job.id)
           this.counts.lost++
           controller.abort(new Error('The job was canceled, or another node has taken it over'))

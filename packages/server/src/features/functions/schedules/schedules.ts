@@ -52,6 +52,11 @@ export interface SchedulesDeps {
   readonly log: Log
 }
 
+interface Declared {
+  readonly schedule: Schedule
+  readonly cron: Cron
+}
+
 interface Row {
   readonly function: string
   readonly pattern: string
@@ -70,11 +75,6 @@ const neverMs = Number.MAX_SAFE_INTEGER
 
 /** The first time of the pattern after a time. */
 const nextMsOf = (cron: Cron, afterMs: number): number => cron.nextRun(new Date(afterMs))?.getTime() ?? neverMs
-
-/** Throws unless the pattern and the zone are valid. */
-export function checkSchedule(cron: string, tz: string | null): void {
-  nextMsOf(cronOf({ cron, tz }), 0)
-}
 
 interface Due {
   /** The times that run now. */
@@ -95,11 +95,63 @@ function dueOf({ missed }: Schedule, cron: Cron, nextMs: number, nowMs: number):
   return { runs: missed === 'skip' ? [] : times.slice(-1), nextMs: atMs, isMissed }
 }
 
-export function createSchedules({ tables, store, onAdded, clock, log }: SchedulesDeps): Schedules {
-  const { database, schedules, jobs } = tables
-  const { dialect } = database
-  let declared = new Map<string, { readonly schedule: Schedule; readonly cron: Cron }>()
-  let running: Promise<void> | null = null
+async function addRun(
+  tx: Transaction,
+  { tables, store, clock }: SchedulesDeps,
+  { name, atMs }: { readonly name: string; readonly atMs: number },
+): Promise<NewJob | null> {
+  const [waiting] = await tx.all<{ count: unknown }>(
+    sql`SELECT count(*) AS count FROM ${tables.jobs} WHERE function = ${name} AND key = ${name} AND finished_at IS NULL`,
+  )
+  if (Number(waiting?.count) >= scheduleWaitingMax) return null
+  const job: NewJob = {
+    id: `${name}-${new Date(atMs).toISOString()}`,
+    function: name,
+    kind: 'schedule',
+    key: name,
+    uniqueKey: null,
+    input: JSON.stringify({ scheduledAt: new Date(atMs).toISOString() }),
+    runAtMs: clock.now(),
+    depth: 1,
+  }
+  await store.add(tx, [job])
+  return job
+}
+
+/** Turns the due runs of one schedule into jobs; null where another node does. */
+const runDue = (deps: SchedulesDeps, known: Declared): Promise<readonly NewJob[] | null> => {
+  const { tables, store, clock, log } = deps
+  const { database, schedules } = tables
+  const { name } = known.schedule
+  return database.write(async (tx) => {
+    await store.lockKeys(tx)
+    const [row] = await tx.all<Row>(sql`SELECT function, pattern, next_at, last_at, last_job FROM ${schedules}
+      WHERE function = ${name}${database.dialect.skipLocked}`)
+    const nowMs = clock.now()
+    if (!row || row.pattern !== patternOf(known.schedule) || Number(row.next_at) > nowMs) return null
+    const { runs, nextMs, isMissed } = dueOf(known.schedule, known.cron, Number(row.next_at), nowMs)
+    const since = new Date(Number(row.next_at)).toISOString()
+    if (isMissed)
+      tx.afterCommit(() =>
+        log.info('functions.schedule_missed', { function: name, since, missed: known.schedule.missed }),
+      )
+    const added: NewJob[] = []
+    for (const atMs of runs) {
+      const job = await addRun(tx, deps, { name, atMs })
+      if (job) added.push(job)
+    }
+    const last = added.at(-1)
+    const lastColumns = last ? sql`, last_at = ${runs.at(-1) ?? nowMs}, last_job = ${last.id}` : sql``
+    await tx.run(sql`UPDATE ${schedules} SET next_at = ${nextMs}${lastColumns} WHERE function = ${name}`)
+    return added
+  })
+}
+
+export function createSchedules(deps: SchedulesDeps): Schedules {
+  const { tables, onAdded, clock, log } = deps
+  const { database, schedules } = tables
+  let declared = new Map<string, Declared>()
+  let isStarted = false
   let step: Promise<unknown> = Promise.resolve()
   let isStopped = false
   let hasFailed = false
@@ -107,62 +159,18 @@ export function createSchedules({ tables, store, onAdded, clock, log }: Schedule
   const rows = (): Promise<Row[]> =>
     database.all<Row>(sql`SELECT function, pattern, next_at, last_at, last_job FROM ${schedules}`)
 
-  async function addRun(tx: Transaction, name: string, atMs: number): Promise<NewJob | null> {
-    const [waiting] = await tx.all<{ count: unknown }>(
-      sql`SELECT count(*) AS count FROM ${jobs} WHERE function = ${name} AND key = ${name} AND finished_at IS NULL`,
-    )
-    if (Number(waiting?.count) >= scheduleWaitingMax) return null
-    const job: NewJob = {
-      id: `${name}-${new Date(atMs).toISOString()}`,
-      function: name,
-      kind: 'schedule',
-      key: name,
-      uniqueKey: null,
-      input: JSON.stringify({ scheduledAt: new Date(atMs).toISOString() }),
-      runAtMs: clock.now(),
-      depth: 1,
-    }
-    await store.add(tx, [job])
-    return job
-  }
-
-  /** Turns the due runs of one schedule into jobs; null where another node does. */
-  const runDue = (name: string): Promise<readonly NewJob[] | null> =>
-    database.write(async (tx) => {
-      const known = declared.get(name)
-      await store.lockKeys(tx)
-      const [row] = await tx.all<Row>(sql`SELECT function, pattern, next_at, last_at, last_job FROM ${schedules}
-        WHERE function = ${name}${dialect.skipLocked}`)
-      const nowMs = clock.now()
-      if (!row || !known || row.pattern !== patternOf(known.schedule) || Number(row.next_at) > nowMs) return null
-      const { runs, nextMs, isMissed } = dueOf(known.schedule, known.cron, Number(row.next_at), nowMs)
-      const since = new Date(Number(row.next_at)).toISOString()
-      if (isMissed)
-        tx.afterCommit(() =>
-          log.info('functions.schedule_missed', { function: name, since, missed: known.schedule.missed }),
-        )
-      const added: NewJob[] = []
-      for (const atMs of runs) {
-        const job = await addRun(tx, name, atMs)
-        if (job) added.push(job)
-      }
-      const last = added.at(-1)
-      const lastColumns = last ? sql`, last_at = ${runs.at(-1) ?? nowMs}, last_job = ${last.id}` : sql``
-      await tx.run(sql`UPDATE ${schedules} SET next_at = ${nextMs}${lastColumns} WHERE function = ${name}`)
-      return added
-    })
-
   /** Runs what is due; returns when the next schedule is. */
   async function runAllDue(): Promise<number> {
     if (declared.size === 0) return neverMs
     let firstMs = neverMs
     for (const row of await rows()) {
-      if (!declared.has(row.function)) continue
+      const known = declared.get(row.function)
+      if (!known) continue
       if (Number(row.next_at) > clock.now()) {
         firstMs = Math.min(firstMs, Number(row.next_at))
         continue
       }
-      const added = await runDue(row.function)
+      const added = await runDue(deps, known)
       if (!added) continue
       if (added.length > 0) onAdded(added)
       firstMs = clock.now()
@@ -205,7 +213,9 @@ export function createSchedules({ tables, store, onAdded, clock, log }: Schedule
       })
     },
     start() {
-      running ??= loop()
+      if (isStarted) return
+      isStarted = true
+      void loop()
     },
     async stop() {
       isStopped = true

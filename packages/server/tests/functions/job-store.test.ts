@@ -3,15 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { engines } from '../../../../tests/harness/engines.ts'
-import { type ManualClock, manualClock } from '../../../base/clock.ts'
-import { silentLog } from '../../../base/log.ts'
-import { openSql } from '../../../engines/open.ts'
-import { functionJobLeaseMs, functionJobsFinishedKeptMs } from '../../../limits/function-jobs.ts'
-import type { ClaimedJob, NewJob, Outcome } from './job.ts'
-import { createJobAdmin, type JobAdmin } from './job-admin.ts'
-import { createJobStore, type JobStore } from './job-store.ts'
-import { prepareJobTables } from './migrations.ts'
+import { type ManualClock, manualClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { openSql } from '../../src/engines/open.ts'
+import type { ClaimedJob, NewJob, Outcome } from '../../src/features/functions/jobs/job.ts'
+import { createJobAdmin, type JobAdmin } from '../../src/features/functions/jobs/job-admin.ts'
+import { createJobStore, type JobStore } from '../../src/features/functions/jobs/job-store.ts'
+import { prepareJobTables } from '../../src/features/functions/jobs/migrations.ts'
+import { functionJobLeaseMs, functionJobsFinishedKeptMs } from '../../src/limits/function-jobs.ts'
+import { engines } from '../harness/engines.ts'
 
 const unbounded = { concurrency: null, rate: null }
 const done: Outcome = { kind: 'done' }
@@ -39,7 +39,7 @@ for (const engine of engines)
       stack.defer(() => sql.close())
       const tables = await prepareJobTables(sql)
       store = createJobStore(tables, clock)
-      admin = createJobAdmin(tables, store, clock)
+      admin = createJobAdmin(tables, clock)
     })
     afterAll(() => stack.disposeAsync())
 
