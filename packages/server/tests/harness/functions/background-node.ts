@@ -131,6 +131,7 @@ export async function openNode(
       findReadUpTo: (address) => background.findReadUpTo(address),
       findRepeatable: (ids) => background.findRepeatable(ids),
     },
+    hooks: null,
     changes: () => ({ retentionMs: 24 * 3_600_000, bytesMax: 1024 ** 3 }),
     limits: createResponseLimits(() => responseBytesMax),
     clock,

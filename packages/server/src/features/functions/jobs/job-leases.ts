@@ -1,6 +1,6 @@
 /**
- * Leases of jobs: claim, renew, finish, recover. Every statement that ends an attempt carries the fence of its claim, so
- * a holder whose lease has expired changes nothing.
+ * Leases of jobs: claim, renew, finish, recover. Every statement that ends an attempt carries the fence of its claim,
+ * so a holder whose lease has expired changes nothing.
  */
 import type { Clock } from '../../../base/clock.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'

@@ -9,7 +9,14 @@ import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { BeforeHooks, HookOperation } from '../../before-hooks.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { HookPasses } from './hooks/hook-pass.ts'
-import { effectKeyOf, hasStored, type IdempotencyKey, parseIdempotencyKey, type Replay, writeOnce } from './idempotency.ts'
+import {
+  effectKeyOf,
+  hasStored,
+  type IdempotencyKey,
+  parseIdempotencyKey,
+  type Replay,
+  writeOnce,
+} from './idempotency.ts'
 import type { RemovalBounds } from './removal-bounds.ts'
 import { type ResponseShape, replayedBody } from './replay.ts'
 import type { WriteResponse } from './response.ts'
