@@ -22,7 +22,7 @@ import { createTables, type Namespaces, type Tables, type TablesDeps } from './r
 import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
-import { observeWrites, type WriteObserver } from './writes/observed-writes.ts'
+import { observeWrites, type WriteObserver } from './writes/hooks/observed-writes.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
 import { createRemovalBounds } from './writes/removal-bounds.ts'
 import { transactionEndpoint } from './writes/transaction-endpoint.ts'

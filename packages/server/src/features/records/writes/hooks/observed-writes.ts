@@ -1,6 +1,6 @@
 /** Reports each write before it begins and after it has ended, for functions that run after changes. */
-import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
-import type { RunWrite } from './write-runner.ts'
+import type { DatabaseAddress } from '../../../../engines/sql/sql.ts'
+import type { RunWrite } from '../write-runner.ts'
 
 /** Knows of each write before it begins and after it has ended. */
 export interface WriteObserver {
