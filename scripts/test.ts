@@ -37,8 +37,8 @@ const slowFiles = [
   '**/{types/*,size}.test.ts',
   // Archives of whole servers, and the launchers in a clone.
   '**/operations/{backups/*,launchers}.test.ts',
-  // Graphs of thousands of vectors.
-  '**/engines/vectors/{core,threads}.test.ts',
+  // Engines with child processes that reach their deadlines, and graphs of thousands of vectors.
+  '**/engines/{hosts/hosts,vectors/core,vectors/threads}.test.ts',
   // What a deadline or a full buffer ends takes until then.
   '**/{sql/limits,slow}.test.ts',
 ]
