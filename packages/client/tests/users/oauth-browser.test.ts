@@ -166,8 +166,11 @@ describeInBrowser('sign-in through a provider', 'providers in a browser', (progr
       headers = { 'Cross-Origin-Opener-Policy': policy }
       const signing = browser.click(signIn, true)
       await opened
+      // Its opener can't close it.
+      const closed = browser.nextClosed()
       chosen('cem')
       expect(await signing).toBe('cem@example.com')
+      await closed
     },
   )
 

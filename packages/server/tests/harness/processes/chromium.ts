@@ -21,6 +21,8 @@ export interface Chromium extends Tab {
   openTab(url: string): Promise<Tab>
   /** Closes the tab or popup at a URL that begins with `url`, as its user would. */
   closeTab(url: string): Promise<void>
+  /** Resolves when the next tab or popup has closed. */
+  nextClosed(): Promise<void>
   /** Adds a virtual platform authenticator that confirms every request. */
   addAuthenticator(): Promise<void>
   /** Grants pages of the origin permission to show notifications, without a prompt. */
@@ -90,6 +92,11 @@ export async function openChromium(program: string): Promise<Chromium> {
       async closeTab(start) {
         const found = (await targetsOf(host)).find(({ url }) => url.startsWith(start))
         await fetch(`http://${host}/json/close/${found?.id}`)
+      },
+      async nextClosed() {
+        const closed = next('Target.targetDestroyed')
+        await send('Target.setDiscoverTargets', { discover: true, filter: [{ type: 'page' }] })
+        await closed
       },
       async addAuthenticator() {
         await send('WebAuthn.enable')
