@@ -71,14 +71,8 @@ function createButtons({ id, shared }: Traveller): HTMLButtonElement[] {
   const update = (changes: Parameters<typeof travellers.update>[1]) => () =>
     void travellers.optimistic.update(id, changes).catch((error) => log('refused', error.message))
   const travel = () => {
-    const {
-      id: placeId,
-      name,
-      countryName,
-      region,
-      lat,
-      lng,
-    } = landscape[Math.floor(Math.random() * landscape.length)] as Place
+    const place = landscape[Math.floor(Math.random() * landscape.length)] as Place
+    const { id: placeId, name, countryName, region, lat, lng } = place
     update({ placeId, placeName: `${name}, ${countryName}`, region, lat, lng })()
   }
   return [
