@@ -147,7 +147,12 @@ describeInBrowser('rendered pages', 'rendered pages in a browser', (program) => 
     await other.open(site.url)
     expect(await bodyOf(other)).toBe('one two')
     const ended = other.run(
-      () => new Promise<boolean>((resolve) => (globalThis as Page).client.auth.onChange((next) => resolve(!next))),
+      () =>
+        new Promise<boolean>((resolve) => {
+          ;(globalThis as Page).client.auth.onChange((next) => {
+            if (!next) resolve(true)
+          })
+        }),
     )
     await other.run(() => (globalThis as Page).client.auth.ready)
     await browser.run(() => (globalThis as Page).client.auth.signOut())
