@@ -27,6 +27,16 @@ const license: Documents = { LICENSE: 'LICENSE' }
 /** In the order of publishing: later packages refer to the version of earlier ones. */
 const packages: readonly Package[] = [
   {
+    folder: 'client',
+    programs: [],
+    copied: [],
+    documents: {
+      ...license,
+      'packages/client/README.md': 'README.md',
+      'docs/guides/client.md': 'docs/guides/client.md',
+    },
+  },
+  {
     folder: 'server',
     programs: ['src/main.ts'],
     copied: ['bin'],
@@ -37,16 +47,6 @@ const packages: readonly Package[] = [
       'docs/guides': 'docs/guides',
       'docs/reference': 'docs/reference',
       'docs/glossary.md': 'docs/glossary.md',
-    },
-  },
-  {
-    folder: 'client',
-    programs: [],
-    copied: [],
-    documents: {
-      ...license,
-      'packages/client/README.md': 'README.md',
-      'docs/guides/client.md': 'docs/guides/client.md',
     },
   },
   {

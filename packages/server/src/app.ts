@@ -97,6 +97,16 @@ export class App {
     for (const feature of features.all) await feature.reconfigured?.()
   }
 
+  /** Loads the code of functions from its current files. Throws `ConfigError`; the old code remains in force. */
+  reloadFunctions(): Promise<void> {
+    return this.#parts.features.functions.reload()
+  }
+
+  /** Absolute paths of the modules of functions in force. */
+  get functionFiles(): readonly string[] {
+    return this.#parts.features.functions.code.current.files
+  }
+
   /** Runs all housekeeping jobs now. */
   tidy(): Promise<void> {
     return this.#parts.jobs.runAll()

@@ -139,6 +139,16 @@ export const httpErrors = {
       'A hook of the application threw an error, took too long, or returned what cannot be stored. Nothing was stored.',
     retry: 'no',
   },
+  'function-timeout': {
+    status: 504,
+    meaning: 'The function did not end within its time limit. It may have had some of its effects.',
+    retry: 'if-idempotent',
+  },
+  'function-crashed': {
+    status: 503,
+    meaning: 'The process that ran the function ended. The function may have had some of its effects.',
+    retry: 'if-idempotent',
+  },
   'push-not-configured': { status: 503, meaning: 'The server has no push credentials.', retry: 'no' },
   unavailable: {
     status: 503,

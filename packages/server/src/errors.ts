@@ -151,6 +151,13 @@ export const unavailable = (retryAfterSeconds = 1, message = 'Service unavailabl
     'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))),
   })
 
+/** 504: a function exceeded its time limit. */
+export const functionTimeout = (): ApiError => apiError('function-timeout', 'The function did not end in time')
+
+/** 503: the process of a function ended. */
+export const functionCrashed = (): ApiError =>
+  apiError('function-crashed', 'The process of the function ended', undefined, { 'Retry-After': '1' })
+
 /** 412: the client uses an unsupported protocol version; `headers` state the supported ones. */
 export const unsupportedVersion = (message: string, headers: Readonly<Record<string, string>>): ApiError =>
   apiError('precondition-failed', message, undefined, headers)

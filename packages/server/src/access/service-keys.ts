@@ -81,6 +81,8 @@ const forms: readonly ScopeForm[] = [
   { area: 'analytics', type: '*', named: null, actions: ['*'] },
   { area: 'schema', type: 'endpoint', named: null, actions: ['read'] },
   { area: 'rooms', type: 'namespace', named: null, actions: ['read', 'write'] },
+  { area: 'functions', type: 'admin', named: null, actions: ['*'] },
+  { area: 'functions', type: 'function', named: 'function', actions: ['call'] },
   { area: 'system', type: 'metrics', named: null, actions: ['read'] },
   { area: 'system', type: 'backup', named: null, actions: ['hold'] },
 ]

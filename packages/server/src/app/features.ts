@@ -5,13 +5,16 @@ import { createRuleEvaluator, type RuleEvaluator } from '../access/rule-evaluato
 import { keyPermits } from '../access/service-keys.ts'
 import { systemClock } from '../base/clock.ts'
 import { createUuid7 } from '../base/crypto/ids.ts'
+import type { Settings } from '../config/config.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
+import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import type { Feature } from '../features/feature.ts'
+import { createFunctions, type Functions } from '../features/functions/index.ts'
 import { createKv } from '../features/kv/index.ts'
 import { createPush, type Push, type PushDeps } from '../features/push/index.ts'
 import { createRecords, type Records } from '../features/records/index.ts'
-import { createRoomDatabase } from '../features/rooms/database.ts'
+import { createRoomDatabases } from '../features/rooms/database.ts'
 import { openRooms } from '../features/rooms/index.ts'
 import { openSqlDatabases } from '../features/sql/index.ts'
 import { createStorage, type Storage } from '../features/storage/index.ts'
@@ -19,6 +22,7 @@ import { createSubscriptions } from '../features/subscriptions/index.ts'
 import { createSystem } from '../features/system/index.ts'
 import { openUsers, type Users } from '../features/users/index.ts'
 import { createVectors } from '../features/vector/index.ts'
+import { createInternalRequests, type RunInternally } from '../http/internal-request.ts'
 import { docsPage, docsPageHeaders } from '../http/pages/docs-page.ts'
 import { buildOpenApi } from '../http/pages/openapi.ts'
 import { createResponseLimits, type ResponseLimits } from '../http/replies/large-responses.ts'
@@ -50,6 +54,7 @@ export interface Features {
   readonly sockets: Sockets
   readonly users: Users
   readonly analytics: Analytics
+  readonly functions: Functions
 }
 
 /** Creates every feature. Each is added to `opened` at once, so that a later failure closes it. */
@@ -64,13 +69,19 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     if (feature.close) opened.defer(async () => feature.close?.())
     return feature
   }
+  /** Created by the first request, when all features are there. */
+  let running: RunInternally | null = null
+  const run: RunInternally = (request) => {
+    running ??= createInternalRequests({ ...api, log: context.log })
+    return running(request)
+  }
   const records = keep(recordsOf(shared))
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const users: Users = keep(await usersOf(shared, records, push))
   const storage = keep(storageOf(shared, users))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
-  const rooms = keep(roomsOf(shared, { records, push, sockets }))
+  const rooms = keep(roomsOf(shared, { run, push, sockets }))
   const vector = keep(
     createVectors({ sql: engines.sql, vectors: engines.vectors, limits: shared.limits, log: context.log }),
   )
@@ -84,10 +95,24 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
       ...common(context),
     }),
   )
+  const functions = keep(functionsOf(shared, run))
   const system = keep(systemOf(shared, { users, storage, api: () => api }))
-  const all = [records, subscriptions, rooms, vector, kv, storage, sqlDatabases, users, push, analytics, system]
+  const all = [
+    records,
+    subscriptions,
+    rooms,
+    vector,
+    kv,
+    storage,
+    sqlDatabases,
+    users,
+    push,
+    analytics,
+    system,
+    functions,
+  ]
   const api = createApi(all)
-  return { all, api, sockets, users, analytics }
+  return { all, api, sockets, users, analytics, functions }
 }
 
 /** What most features need. */
@@ -154,6 +179,39 @@ const storageOf = ({ context, engines, ruleEvaluator }: Shared, users: Users): S
     ...common(context),
   })
 
+const functionsOf = ({ context, engines, listener }: Shared, run: RunInternally): Functions => {
+  const { settings, config, log } = context
+  const url = () => settings.publicUrl ?? listener.url
+  const { hosts: size, memoryBytes } = config.functions
+  const hosts = openHosts({
+    size,
+    memoryBytes,
+    environment: hostEnvironment(settings.environment),
+    // At the start the listener is not open yet.
+    url: () => settings.publicUrl ?? `http://${settings.host}:${settings.port}`,
+    networks: () => context.config.outbound.allow,
+    log,
+  })
+  return createFunctions({
+    ...common(context),
+    hosts,
+    settings,
+    config: () => context.config,
+    counters: engines.cluster,
+    run,
+    url,
+  })
+}
+
+/** What a program needs to run; never the secrets of the server. */
+const hostEnvironment = (environment: Settings['environment']): Record<string, string> =>
+  Object.fromEntries(
+    ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_ENV', 'NODE_EXTRA_CA_CERTS'].flatMap((name) => {
+      const value = environment[name]
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
+
 /** The sockets of all features, which follow the sessions of their users. */
 function socketsOf({ clock, log }: AppContext, users: Users): Sockets {
   const { authenticate, refreshClaims } = users
@@ -182,7 +240,7 @@ const subscriptionsOf = ({ context, engines, listener }: Shared, records: Record
 
 function roomsOf(
   { context, engines, listener, ruleEvaluator }: Shared,
-  { records, push, sockets }: { readonly records: Records; readonly push: Push; readonly sockets: Sockets },
+  { run, push, sockets }: { readonly run: RunInternally; readonly push: Push; readonly sockets: Sockets },
 ): Feature {
   const { settings, clock } = context
   return openRooms({
@@ -193,7 +251,7 @@ function roomsOf(
     mode: () => context.config.mode,
     sockets,
     publish: listener.publish,
-    db: createRoomDatabase(records.endpoints, createUuid7(clock)),
+    openDatabase: createRoomDatabases(run, createUuid7(clock)),
     push: push.room,
     // With a manual clock in tests, timers of rooms follow that clock.
     elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),

@@ -12,6 +12,7 @@ import type { LogLevel } from '../log-events/log-event.ts'
 import type { AnalyticsConfig } from './sections/analytics/analytics.ts'
 import type { AuthConfig } from './sections/auth/auth.ts'
 import type { BroadcastDefinition } from './sections/broadcasts/broadcasts.ts'
+import type { FunctionsConfig } from './sections/functions/functions.ts'
 import type { KvNamespace } from './sections/kv/kv.ts'
 import type { PushConfig } from './sections/push/push.ts'
 import type { RoomNamespace } from './sections/rooms/rooms.ts'
@@ -41,6 +42,7 @@ export interface Config {
   readonly kv: ReadonlyMap<string, KvNamespace>
   readonly sql: ReadonlyMap<string, SqlDatabase>
   readonly push: PushConfig
+  readonly functions: FunctionsConfig
   readonly analytics: AnalyticsConfig
   /** The declared keys and the root key `root`, which has all permissions. */
   readonly serviceKeys: readonly ServiceKey[]
@@ -57,6 +59,10 @@ export interface Config {
 
 /** Settings of the command line and the environment. */
 export interface Settings {
+  /** The folder of the configuration, absolute; null where it comes from no file. */
+  readonly projectFolder: string | null
+  /** Variables of the process, for the secrets that functions declare. */
+  readonly environment: Readonly<Record<string, string | undefined>>
   /** Absolute. */
   readonly dataFolder: string
   /** Whether databases that are missing from the data folder may be recreated empty. */

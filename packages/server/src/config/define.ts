@@ -8,6 +8,7 @@ import type { AnalyticsOptions } from './sections/analytics/define-analytics.ts'
 import type { AuthOptions } from './sections/auth/define-auth.ts'
 import type { BroadcastConfig } from './sections/broadcasts/define-broadcasts.ts'
 import type { NamespaceConfig } from './sections/databases/define-tables.ts'
+import type { FunctionsOptions } from './sections/functions/define-options.ts'
 import type { KvConfig } from './sections/kv/define-kv.ts'
 import type { PushOptions } from './sections/push/define-push.ts'
 import type { RoomConfig } from './sections/rooms/define-rooms.ts'
@@ -63,6 +64,8 @@ export interface PlinthConfig<C = Unknown, D = Part<C, 'databases'>, B = Part<Pa
   readonly vector?: { readonly [index: string]: VectorConfig }
   /** Key-value stores, by namespace. */
   readonly kv?: { readonly [namespace: string]: KvConfig }
+  /** The application's server code. */
+  readonly functions?: FunctionsOptions
   /** Databases for custom SQL, accessed with the service key. */
   readonly sql?: { readonly [database: string]: SqlDatabaseConfig }
   /** Credentials for push notifications. */

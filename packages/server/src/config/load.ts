@@ -3,7 +3,7 @@
  * only file that reads the environment; `validate` and `settings` interpret the values.
  */
 import { existsSync, statSync } from 'node:fs'
-import { basename, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { importFresh, type LoadedModule, ModuleError } from '../base/modules.ts'
 import type { Mode, Settings } from './config.ts'
 import * as define from './define.ts'
@@ -47,7 +47,8 @@ export async function load(options: LoadOptions, mode: Mode): Promise<Loaded> {
   const { written, files } = await importConfig(path)
   // Validates before the root key is generated, and again with the key for checks that depend on it.
   parseConfig(written, { mode, rootKey: '' })
-  const settings = await openSettings(options, process.env, mode)
+  const parsed = await openSettings(options, process.env, mode)
+  const settings = Object.freeze({ ...parsed, projectFolder: dirname(path), environment: process.env })
   return { ...parseConfig(written, { mode, rootKey: settings.serviceKey }), settings, path, files }
 }
 

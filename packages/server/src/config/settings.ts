@@ -25,6 +25,9 @@ export interface SettingOptions {
   readonly 'accept-loss'?: string | undefined
 }
 
+/** Settings without what follows from the program's start. */
+export type ParsedSettings = Omit<Settings, 'projectFolder' | 'environment'>
+
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const portDefault = '4100'
@@ -40,7 +43,11 @@ const serviceKeyFile = 'service-key'
  * Parses the settings, and generates the secret and the service key if none are given. Throws `ConfigError` with all
  * issues before anything is written.
  */
-export async function openSettings(options: SettingOptions, environment: Environment, mode: Mode): Promise<Settings> {
+export async function openSettings(
+  options: SettingOptions,
+  environment: Environment,
+  mode: Mode,
+): Promise<ParsedSettings> {
   const mistakes: string[] = []
   /** An empty variable counts as absent. */
   const read = <T>(name: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
@@ -71,7 +78,7 @@ export async function openSettings(options: SettingOptions, environment: Environ
   if (existsSync(dataFolder) && !statSync(dataFolder).isDirectory())
     mistakes.push(`${options.data ? '--data' : 'PLINTH_DATA'}: ${dataFolder} is a file; name a folder`)
   if (mistakes.length > 0 || port === undefined) throw new ConfigError(mistakes.join('\n'))
-  const settings: Settings = {
+  const settings: ParsedSettings = {
     dataFolder,
     acceptsLoss: options['accept-loss'] !== undefined,
     host,

@@ -22,6 +22,7 @@ import { type ConfigIssue, type Path, suggest } from './issues.ts'
 import { analyticsShape } from './sections/analytics/analytics.ts'
 import { authShape } from './sections/auth/auth.ts'
 import { broadcastsShape } from './sections/broadcasts/broadcasts.ts'
+import { functionsShape } from './sections/functions/functions.ts'
 import { kvShape } from './sections/kv/kv.ts'
 import { pushShape } from './sections/push/push.ts'
 import { roomsShape } from './sections/rooms/rooms.ts'
@@ -156,6 +157,7 @@ export const configShape = strictObject({
   kv: kvShape.default({}),
   sql: sqlShape.default({}),
   push: pushShape.prefault({}),
+  functions: functionsShape.prefault({}),
   analytics: analyticsShape.prefault({}),
   serviceKeys: z.array(serviceKeyShape).default([]),
   rateLimits: strictObject(

@@ -204,7 +204,7 @@ describe('mistakes', () => {
     [keyed({ expiresAt: 'soon' }), 'serviceKeys[0].expiresAt: must be a timestamp such as "2030-01-31T12:00:00Z"'],
     [
       { rateLimits: { database: { requests: 1 } } },
-      'rateLimits.database: is not known here. Known: db, storage, auth, signin, signup, mail, push, events, instances, global.',
+      'rateLimits.database: is not known here. Known: db, storage, auth, signin, signup, mail, push, events, functions, instances, global.',
     ],
     [{ rateLimits: { db: { requests: 0 } } }, 'rateLimits.db.requests: must be at least 1'],
     [{ rateLimits: { db: { requests: 0.5 } } }, 'rateLimits.db.requests: must be a whole number, not 0.5'],

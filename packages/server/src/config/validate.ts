@@ -21,6 +21,7 @@ import { checkAuth, createAuth } from './sections/auth/auth.ts'
 import { checkSharedNamespace, withPublicUsers } from './sections/auth/public-users.ts'
 import { checkBroadcasts, createBroadcasts } from './sections/broadcasts/broadcasts.ts'
 import { checkTable, createTable, entriesOf, findCaseInsensitiveDuplicates } from './sections/databases/tables.ts'
+import { createFunctionsConfig } from './sections/functions/functions.ts'
 import { checkKv, createKvNamespace } from './sections/kv/kv.ts'
 import { createPush, findPushWarnings } from './sections/push/push.ts'
 import { checkRooms, createRoomNamespace } from './sections/rooms/rooms.ts'
@@ -62,6 +63,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
     kv: new Map(Object.entries(data.kv).map(([name, written]) => [name, createKvNamespace(name, written)])),
     sql: new Map(Object.entries(data.sql).map(([name, written]) => [name, createSqlDatabase(written)])),
     push: createPush(data.push),
+    functions: createFunctionsConfig(data.functions),
     analytics: createAnalyticsConfig(data.analytics),
     serviceKeys: Object.freeze([root, ...data.serviceKeys.map(createServiceKey)].map((key) => Object.freeze(key))),
     rateLimits: createRateLimits(data.rateLimits, mode),

@@ -11,6 +11,8 @@ import { openFsBlobs } from './blobs/fs.ts'
 import type { StoreAddress } from './blobs/store-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import { createMemoryCluster } from './cluster/memory.ts'
+import { HostPool, type HostPoolOptions } from './hosts/host-pool.ts'
+import type { FunctionHosts } from './hosts/hosts.ts'
 import type { Images } from './images/images.ts'
 import { openImageProcesses } from './images/process.ts'
 
@@ -89,3 +91,6 @@ export async function createSandboxes(options: {
 
 /** Image processes start on demand. */
 export const openImages = (): Images => openImageProcesses({ timeoutMs: imageTimeoutMs })
+
+/** Starts no process before code is loaded. */
+export const openHosts = (options: HostPoolOptions): FunctionHosts => new HostPool(options)

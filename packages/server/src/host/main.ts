@@ -78,5 +78,7 @@ process.on('uncaughtException', (error) => end(`an error was not caught: ${descr
 process.on('unhandledRejection', (error) => end(`a rejected promise was not handled: ${describe(error)}`, error))
 process.exit = (code) => end(`the code called process.exit(${code ?? ''})`, new Error('exit'))
 
+// Frames of the client and of packages stand above those of the application.
+Error.stackTraceLimit = 50
 captureConsole()
 send({ type: 'up' })

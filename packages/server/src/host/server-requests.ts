@@ -37,21 +37,24 @@ export const createServerFetch = (url: string, as: 'caller' | 'service', sendReq
     const response = sendRequest(as, {
       method: init.method ?? 'GET',
       path: target.slice(url.length),
-      ...(await contentOf(target, init)),
+      ...(await contentOf(init)),
     })
     const { status, headers, body } = await unlessAborted(response, init.signal ?? null)
     return new Response(body as BodyInit | null, { status, headers: { ...headers } })
   }) as unknown as typeof fetch
 
-async function contentOf(target: string, init: RequestInit): Promise<Pick<HostRequest, 'headers' | 'body'>> {
+async function contentOf(init: RequestInit): Promise<Pick<HostRequest, 'headers' | 'body'>> {
   const given = new Headers(init.headers)
   if (init.body === undefined || init.body === null || typeof init.body === 'string')
     return { headers: Object.fromEntries(given), body: init.body ?? null }
-  const encoded = new Request(target, { method: 'POST', headers: given, body: init.body })
+  // A form gets its boundary here.
+  const encoded = new Response(init.body)
+  const type = encoded.headers.get('content-type')
+  if (type !== null && !given.has('content-type')) given.set('content-type', type)
   const body = await encoded.bytes()
   if (body.length > functionRequestBytesMax)
     throw new RangeError(`A function can send at most ${functionRequestBytesMax} bytes in one request`)
-  return { headers: Object.fromEntries(encoded.headers), body }
+  return { headers: Object.fromEntries(given), body }
 }
 
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | null): Promise<T> {

@@ -66,6 +66,8 @@ export interface Reply {
   /** A value too large to serialize in one step; `http/handle` serializes it in slices of the event loop. */
   readonly value?: unknown
   readonly headers?: Readonly<Record<string, string>>
+  /** Values of `Set-Cookie`, which a response can have several of. */
+  readonly cookies?: readonly string[]
   /** Default `application/json`. */
   readonly contentType?: string
   /** A binary body; `headers` contains all of its headers. */

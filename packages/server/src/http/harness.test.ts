@@ -49,6 +49,7 @@ const fewOfAll: RateLimits = {
   mail: few,
   push: few,
   events: few,
+  functions: few,
   instances: few,
   global: few,
 }

@@ -70,6 +70,8 @@ export function openServer(options: ServerOptions): Server {
       if (!found) return unmatched(request, params, runtime)
       const answer = deep.get(found.endpoint) ?? handle.endpoint(found.endpoint)
       deep.set(found.endpoint, answer)
+      const { answerSeconds } = found.endpoint
+      if (answerSeconds !== undefined) runtime.timeout(request, answerSeconds)
       return answer(request, found.params, runtime)
     }
     return {

@@ -96,6 +96,7 @@ export const rateLimitRequests = {
   mail: 5,
   push: 100,
   events: 100,
+  functions: 1000,
   /**
    * New instances of dynamic namespaces, each a separate database on SQLite (three file handles, about 50 KiB): a user
    * creates a project now and then, but a script must not fill the disk with empty ones.

@@ -2,6 +2,13 @@
 import { KiB, MiB } from './units.ts'
 
 // Function hosts
+/** Processes that run functions, unless the configuration says otherwise. */
+export const hostsDefault = 2
+export const hostsMost = 16
+/** Resident memory at which a host is killed. */
+export const hostMemoryBytes = 512 * MiB
+/** A runtime with an application's packages needs this much before it runs anything. */
+export const hostMemoryBytesLeast = 128 * MiB
 /** Invocations that run in one host at a time. */
 export const hostInvocationsMax = 100
 /** Invocations that wait for a host; beyond it they are refused. */
@@ -30,6 +37,8 @@ export const hostStreamWindow = 16
 // Data between a function and the server
 /** The JSON of a result, or one value of a stream. */
 export const functionResultBytesMax = 8 * MiB
+/** The body of a request that a function serves, if it declares `rawBody`. */
+export const functionRawBodyBytesMax = 32 * MiB
 /** The body of a request of a function to the server. */
 export const functionRequestBytesMax = 64 * MiB
 /** Requests of one invocation to the server that are under way at a time; others wait. */
@@ -54,3 +63,14 @@ export const beforeSlowSeconds = 0.001
 export const beforeSamples = 100
 /** Warnings about the hooks of one table have at least this distance. */
 export const beforeWarningMs = 60_000
+
+// Functions that callers invoke
+/** Unless the function declares another limit. */
+export const functionTimeoutMs = 30_000
+export const functionTimeoutMsMax = 15 * 60_000
+/** Bytes of the JSON that a caller sends to a function. */
+export const functionInputBytesMax = MiB
+/** A streamed response without values for this long gets a comment, so that no proxy closes the connection. */
+export const functionKeepAliveMs = 15_000
+export const functionNameCharsMax = 64
+export const functionPathCharsMax = 256

@@ -40,6 +40,24 @@ export const featureLogEvents = {
     meaning: 'The hooks that run before writes of the table take more than a millisecond in half of the writes.',
     action: 'Make them faster; what a write need not wait for belongs in `onChange`.',
   },
+  'functions.debug': {
+    level: 'debug',
+    fields: ['function', 'message', 'requestId', 'data?'],
+    meaning: 'A line that a function has logged.',
+    action: none,
+  },
+  'functions.error': {
+    level: 'error',
+    fields: ['function', 'message', 'requestId', 'data?'],
+    meaning: 'A line that a function has logged.',
+    action: 'It depends on the function.',
+  },
+  'functions.failed': {
+    level: 'error',
+    fields: ['function', 'reason', 'message', 'location?', 'requestId', 'stack?'],
+    meaning: 'A function threw an error, exceeded its time limit, or lost its process.',
+    action: 'Fix the function; `location` is the line in its code.',
+  },
   'functions.hook_failed': {
     level: 'error',
     fields: ['function', 'location?', 'requestId', 'reason'],
@@ -54,11 +72,35 @@ export const featureLogEvents = {
       'A process that runs functions ended: it exceeded its memory or a deadline, or the code ended it. The functions that it ran have failed; another process replaces it.',
     action: 'Fix the function; `location` is the line that ended the process, if it is known.',
   },
+  'functions.info': {
+    level: 'info',
+    fields: ['function', 'message', 'requestId', 'data?'],
+    meaning: 'A line that a function has logged.',
+    action: none,
+  },
+  'functions.loaded': {
+    level: 'info',
+    fields: ['functions', 'ms'],
+    meaning: 'The code of functions was loaded and is in force.',
+    action: none,
+  },
+  'functions.load_failed': {
+    level: 'error',
+    fields: ['message'],
+    meaning: 'The code of functions does not load or is invalid. The previous code stays in force.',
+    action: 'Fix the code at the location in the message.',
+  },
   'functions.logs_dropped': {
     level: 'warn',
     fields: ['lines'],
     meaning: 'Functions wrote more log lines than a process may send per second; the excess was dropped.',
     action: 'Log less in the function.',
+  },
+  'functions.warning': {
+    level: 'warn',
+    fields: ['function', 'message', 'requestId', 'data?'],
+    meaning: 'A line that a function has logged.',
+    action: 'It depends on the function.',
   },
   'mail.dropped': {
     level: 'error',

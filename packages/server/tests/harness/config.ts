@@ -41,6 +41,8 @@ export function createTestSettings(
   settings: Pick<Settings, 'dataFolder' | 'secret' | 'serviceKey'> & Partial<Settings>,
 ): Settings {
   return {
+    projectFolder: null,
+    environment: {},
     acceptsLoss: false,
     host: '127.0.0.1',
     port: 0,

@@ -19,6 +19,7 @@ import { analyticsAccess, analyticsScopes } from '../harness/resources/analytics
 import { backupAccess } from '../harness/resources/backup-access.ts'
 import { type Access, anyone } from '../harness/resources/endpoint-access.ts'
 import { responseBounds } from '../harness/resources/endpoint-bytes.ts'
+import { functionsAccess } from '../harness/resources/functions-access.ts'
 import { kvMatrix, kvScopes } from '../harness/resources/kv.ts'
 import { vectorMatrix, vectorScopes } from '../harness/resources/vector.ts'
 import { join } from '../harness/rooms/rooms.ts'
@@ -127,6 +128,7 @@ const matrix: Readonly<Record<string, Access>> = {
   'system.docs': { ...anyone, send: (client) => client.get('/docs') },
   'system.metrics': { kind: 'service', scope: '*', send: (client) => client.get('/metrics') },
   ...backupAccess,
+  ...functionsAccess,
   ...usersAccess,
 }
 

@@ -40,7 +40,8 @@ const inApp = (command: string): readonly string[] => ['sh', '-c', `cd app && ex
 /** Creates the folder `app` from a template and installs its packages. */
 function install(project: Project, template: string): void {
   expect(create(project.folder, 'app', '--template', template)).toMatchObject({ code: 0, error: '' })
-  const files = template === 'none' ? [tarballs.plinth.path] : [tarballs.plinth.path, tarballs.client.path]
+  // The server depends on the client, also where the template does not use it.
+  const files = [tarballs.plinth.path, tarballs.client.path]
   const options = '--prefer-offline --no-audit --no-fund --ignore-scripts'
   project.run(inApp(`npm install ${options} ${files.map((path) => `"${path}"`).join(' ')}`))
 }

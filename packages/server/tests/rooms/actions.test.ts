@@ -1,7 +1,6 @@
 /** Actions of a room: which are run, in which order and how often, and what is answered. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
-import type { Room, RoomPlayer } from '../../src/config/define.ts'
 import { query } from '../harness/client.ts'
 import { gateOf, kept, roomKinds } from '../harness/rooms/room-kinds.ts'
 import { enter, join, newRoomId } from '../harness/rooms/rooms.ts'
@@ -112,13 +111,15 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       const refused = await ann.nextOf('action_error')
       expect(refused).toMatchObject({ requestId: slow, actionType: 'slow' })
       expect(await ann.nextOf('action_result')).toMatchObject({ requestId: after, result: 'after' })
-      const late = kept.get(id) as Pick<Room, 'db' | 'push'> & { room: Room; player: RoomPlayer }
+      const late = kept.get(id) as NonNullable<ReturnType<typeof kept.get>>
       expect(() => late.room.shared).toThrow()
       expect(() => late.player.send('late')).toThrow()
       expect(() => late.room.db.insert('shared.scores', { title: id })).toThrow()
       expect(() => late.room.push.send('ann', { title: id })).toThrow()
       // Nor with what it took from the room in time.
       expect(() => late.db.insert('shared.scores', { title: id })).toThrow()
+      expect(() => late.db('shared')).toThrow()
+      expect(late.scores.insert({ title: id })).rejects.toThrow('after its handler has ended')
       expect(() => late.push.send('ann', { title: id })).toThrow()
       gateOf(id).resolve()
       await ann.act('echo')
@@ -165,6 +166,22 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       expect(await ann.act('badRecord')).toMatchObject({ type: 'action_error' })
       expect((await server.service.get('/api/db/shared/tables/scores/count')).body.total).toBeGreaterThanOrEqual(1)
       expect(await ann.act('push')).toMatchObject({ type: 'action_error' })
+      await ann.close()
+    })
+
+    test('[ROOM-ACT-12] room.db opens the tables of a namespace, with queries, batches and transactions', async () => {
+      const ann = await join(server, 'ann', { id: newRoomId() })
+      const { result } = await ann.act('tables', 'tried')
+      expect(result).toMatchObject({
+        items: expect.arrayContaining([expect.objectContaining({ title: 'tried!?' })]),
+        left: null,
+      })
+      expect(await ann.act('typed', 'kept')).toMatchObject({ result: 'kept' })
+      expect(await ann.act('badTable')).toMatchObject({
+        type: 'action_error',
+        code: 'ACTION_FAILED',
+        message: expect.stringContaining('nonsense'),
+      })
       await ann.close()
     })
 

@@ -1,66 +1,98 @@
-/** `room.db`: access to records through the endpoints of the API, with the permissions of a service key. */
+/**
+ * `room.db`: access to records through the endpoints of the API, with the permissions of a service key. The tables that
+ * it opens are those of the client package, so that they are the same everywhere.
+ */
+import { createClient, records } from 'plinth-client'
 import type { ServiceCaller } from '../../access/caller.ts'
-import type { RoomDatabase } from '../../config/sections/rooms/room-code.ts'
-import type { Endpoint } from '../../http/endpoint.ts'
-import { emptyBody } from '../../http/input/request-body.ts'
-import { createParameterReader, validate } from '../../http/input/validate.ts'
-import { textOf } from '../../http/replies/reply.ts'
+import type { RoomDatabase, RoomRecords } from '../../config/sections/rooms/room-code.ts'
+import { ApiError, apiError, type ErrorBody } from '../../errors.ts'
+import type { RunInternally } from '../../http/internal-request.ts'
+import type { LiveHandler } from './engine/ports.ts'
 
 const caller: ServiceCaller = Object.freeze({ kind: 'service', auth: null, keyName: 'rooms', scopes: ['*'] })
 
 const tablePattern = /^([^.:]+)(?::(.+))?\.([^.]+)$/
 
-/** Parses `namespace.table` or `namespace:instanceId.table` into path parameters. Throws for any other text. */
-function parseTable(table: string): Readonly<Record<string, string>> {
+/** The path of `namespace.table` or `namespace:instanceId.table`. Throws for any other text. */
+function pathOf(table: string, id?: string): string {
   const [, namespace, instanceId, name] = tablePattern.exec(table) ?? []
   if (namespace === undefined || name === undefined)
     throw new Error(`"${table}" is not the name of a table: write "namespace.table" or "namespace:instanceId.table"`)
-  return { namespace, table: name, ...(instanceId === undefined ? {} : { instanceId }) }
+  const database = instanceId === undefined ? [namespace] : [namespace, instanceId]
+  const parts = ['api', 'db', ...database, 'tables', name, ...(id === undefined ? [] : [String(id)])]
+  return `/${parts.map(encodeURIComponent).join('/')}`
 }
 
-/** Query parameters as in a URL. */
-const asQuery = (query: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(query)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
-  )
+function queryOf(query: Readonly<Record<string, unknown>>): string {
+  const pairs = Object.entries(query)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)])
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
+}
 
-/** `records` are the endpoints of the records feature. */
-export function createRoomDatabase(records: readonly Endpoint[], newId: () => string): RoomDatabase {
-  const endpoints = new Map(records.map((endpoint) => [endpoint.name, endpoint]))
+/** The origin of the client's URLs, which no request reaches. */
+const origin = 'http://room.internal'
 
-  async function call(
-    name: string,
-    table: string,
-    { id, query = {}, body }: { id?: string; query?: Readonly<Record<string, unknown>>; body?: unknown },
-  ): Promise<unknown> {
-    const endpoint = endpoints.get(name)
-    if (!endpoint) throw new Error(`Unknown endpoint ${name}`)
-    const params = parseTable(table)
-    const reply = await endpoint.handle({
-      params: id === undefined ? params : { ...params, id },
-      query: endpoint.query ? createParameterReader(endpoint.query)(asQuery(query)) : undefined,
-      body: endpoint.body ? validate(endpoint.body, JSON.parse(JSON.stringify(body))) : undefined,
-      caller,
-      headers: new Headers(),
-      method: endpoint.method,
-      path: '',
-      requestId: `room-${newId()}`,
-      address: '',
-      url: '/',
-      signal: new AbortController().signal,
-      rawBody: emptyBody(),
-    })
-    const text = textOf(reply)
-    return text === null ? null : JSON.parse(text)
+const jsonType = { 'Content-Type': 'application/json' }
+
+type RunInRoom = (request: Omit<Parameters<RunInternally>[0], 'caller' | 'requestId'>) => Promise<Response>
+
+/** Returns a function that creates the `room.db` of one handler. */
+export function createRoomDatabases(run: RunInternally, newId: () => string): (handler: LiveHandler) => RoomDatabase {
+  const send: RunInRoom = (request) => run({ ...request, caller, requestId: `room-${newId()}` })
+  return (handler) => {
+    let client: ReturnType<typeof createClient> | null = null
+    const open = (namespace?: string, instanceId?: string): unknown => {
+      handler.checkLive()
+      client ??= createClient(origin, [records], { retries: 0, fetch: createFetch(handler, send) })
+      return client.db(namespace, instanceId)
+    }
+    return Object.assign(open, createRoomRecords(handler, send))
   }
+}
 
+function createRoomRecords(handler: LiveHandler, send: RunInRoom): RoomRecords {
+  async function call(method: string, target: string, data?: unknown): Promise<unknown> {
+    const body = data === undefined ? null : JSON.stringify(data)
+    const response = await send({ method, target, body, headers: body === null ? {} : jsonType })
+    const text = await response.text()
+    if (response.ok) return text === '' ? null : JSON.parse(text)
+    const error = JSON.parse(text) as ErrorBody
+    throw new ApiError(response.status, error.slug, error.message, error.data)
+  }
+  /** Throws at once where the handler has ended. */
+  const whileLive =
+    <Args extends unknown[]>(work: (...args: Args) => Promise<unknown>) =>
+    (...args: Args): Promise<unknown> => {
+      handler.checkLive()
+      return work(...args)
+    }
+  type Query = Readonly<Record<string, unknown>>
   return {
-    list: (table, query = {}) => call('records.list', table, { query }),
-    get: (table, id) => call('records.get', table, { id }),
-    insert: (table, data) => call('records.insert', table, { body: data }),
-    update: (table, id, data) => call('records.update', table, { id, body: data }),
-    delete: (table, id) => call('records.delete', table, { id }),
+    list: whileLive(async (table: string, query: Query = {}) => call('GET', `${pathOf(table)}${queryOf(query)}`)),
+    get: whileLive(async (table: string, id: string) => call('GET', pathOf(table, id))),
+    insert: whileLive(async (table: string, data: object) => call('POST', pathOf(table), data)),
+    update: whileLive(async (table: string, id: string, data: object) => call('PATCH', pathOf(table, id), data)),
+    delete: whileLive(async (table: string, id: string) => call('DELETE', pathOf(table, id))),
   }
+}
+
+/** The `fetch` of a client: its requests fail once the handler has ended. */
+function createFetch(handler: LiveHandler, send: RunInRoom): typeof fetch {
+  const run = async (url: string, { method = 'GET', headers, body, signal }: RequestInit = {}): Promise<Response> => {
+    try {
+      handler.checkLive()
+    } catch (error) {
+      const refusal = apiError('client-closed-request', (error as Error).message)
+      return Response.json(refusal.body(), { status: refusal.status })
+    }
+    return send({
+      method,
+      target: url.slice(origin.length),
+      headers: headers as [string, string][],
+      body: body as string | null,
+      signal: signal ?? undefined,
+    })
+  }
+  return run as unknown as typeof fetch
 }

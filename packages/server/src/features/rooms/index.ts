@@ -6,7 +6,7 @@ import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Config, Mode } from '../../config/config.ts'
-import type { RoomDatabase, RoomPush } from '../../config/sections/rooms/room-code.ts'
+import type { RoomPush } from '../../config/sections/rooms/room-code.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
 import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
@@ -23,7 +23,7 @@ import { createRoomAccess } from './access.ts'
 import { createAdminEndpoints } from './endpoints/admin-endpoints.ts'
 import { Summaries } from './endpoints/summaries.ts'
 import { createSummaryEndpoints } from './endpoints/summary-endpoints.ts'
-import type { RoomEngine, RoomEngineStats } from './engine/ports.ts'
+import type { RoomEngine, RoomEngineStats, RoomServices } from './engine/ports.ts'
 import { createRoomEngine } from './engine/rooms.ts'
 import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from './migrations.ts'
 import { createLocalMembers, type LocalMembers } from './nodes/local-members.ts'
@@ -46,7 +46,7 @@ export interface RoomsDeps {
   /** Sends a text to every socket that listens to a topic. */
   readonly publish: (topic: string, text: string) => void
   /** `room.db`. */
-  readonly db: RoomDatabase
+  readonly openDatabase: RoomServices['openDatabase']
   /** `room.push`, if push is configured. */
   readonly push?: RoomPush
   /** Limit of the bytes of a JSON response. The state of one room is returned completely, whatever its size. */
@@ -103,7 +103,7 @@ class Rooms implements Feature {
       network: this.transport,
       ownership: this.ownership,
       findDefinition: (name) => this.findNamespace(name),
-      services: { db: deps.db, push: deps.push ?? noPush },
+      services: { openDatabase: deps.openDatabase, push: deps.push ?? noPush },
       clock: deps.clock,
       elapsedMs: deps.elapsedMs,
       log: deps.log,

@@ -21,7 +21,14 @@ export async function readJsonObject(
 ): Promise<JsonObject> {
   if (type !== 'application/json' && !isJsonType(type)) throw unsupportedMediaType('application/json')
   const bytes = await body.read(bytesMax)
-  return bytes.length <= quickBodyBytes ? parseJsonObject(bytes) : parseLargeObject(bytes, textMembers)
+  return bytes.length <= quickBodyBytes ? parseJsonObject(bytes) : objectOf(await parseLarge(bytes, textMembers))
+}
+
+/** The body as any JSON value; throws like `readJsonObject`. */
+export async function readJsonValue(type: string | null, body: RequestBody, bytesMax: number): Promise<unknown> {
+  if (type !== 'application/json' && !isJsonType(type)) throw unsupportedMediaType('application/json')
+  const bytes = await body.read(bytesMax)
+  return bytes.length <= quickBodyBytes ? parseJson(bytes) : parseLarge(bytes, [])
 }
 
 /** Whether the request has no body according to its headers. */
@@ -31,7 +38,10 @@ export function hasNoBody(headers: Headers): boolean {
 }
 
 /** Decodes, checks the depth, then parses. Throws 400. */
-export function parseJsonObject(bytes: Uint8Array): JsonObject {
+export const parseJsonObject = (bytes: Uint8Array): JsonObject => objectOf(parseJson(bytes))
+
+/** The same for any value. */
+export function parseJson(bytes: Uint8Array): unknown {
   let text: string
   try {
     text = utf8.decode(bytes)
@@ -40,16 +50,16 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject {
   }
   if (isDeeperThan(jsonDepthMax, text)) throw tooDeep()
   try {
-    return objectOf(JSON.parse(text))
+    return JSON.parse(text)
   } catch (error) {
     throw error instanceof SyntaxError ? notJson() : error
   }
 }
 
 /** The same in slices of the event loop. */
-async function parseLargeObject(bytes: Uint8Array, textMembers: readonly string[]): Promise<JsonObject> {
+async function parseLarge(bytes: Uint8Array, textMembers: readonly string[]): Promise<unknown> {
   try {
-    return objectOf(await parseJsonInSlices(await decodeInSlices(bytes), { depthMax: jsonDepthMax, textMembers }))
+    return await parseJsonInSlices(await decodeInSlices(bytes), { depthMax: jsonDepthMax, textMembers })
   } catch (error) {
     if (error instanceof JsonBoundError) throw badRequest(`The body ${error.message}`)
     throw error instanceof SyntaxError ? notJson() : error

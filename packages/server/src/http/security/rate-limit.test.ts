@@ -15,6 +15,7 @@ const limits: RateLimits = {
   mail: limit,
   push: limit,
   events: limit,
+  functions: limit,
   instances: limit,
   global: limit,
 }

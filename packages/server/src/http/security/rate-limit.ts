@@ -45,6 +45,7 @@ const exemptAreas: Readonly<Record<RateLimitGroup, string | null>> = {
   mail: 'auth',
   push: 'push',
   events: 'analytics',
+  functions: 'functions',
   global: null,
 }
 

@@ -25,6 +25,9 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('item', 'records.get', 'records.insert', 'records.update'),
   // One value; a list of keys is a page.
   ...all('item', 'kv.perform'),
+  // A result is one value of at most `functionResultBytesMax`; other responses of functions are streamed.
+  ...all('item', 'functions.get', 'functions.call', 'functions.put', 'functions.patch', 'functions.delete'),
+  ...all('config', 'functions.list'),
   ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),
   ...all('file', 'storage.download'),
   'admin.importUsers': { fixedKiB: 4096, because: 'a thousand entries of 500 characters of error, given twice' },

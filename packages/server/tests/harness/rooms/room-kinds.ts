@@ -1,4 +1,5 @@
 /** Rooms with actions for tests: they change state, send messages, fail, wait, and assign invalid values. */
+import type { Client } from 'plinth-client'
 import type { Room, RoomPlayer } from '../../../src/config/define.ts'
 import { open } from '../config.ts'
 
@@ -10,7 +11,26 @@ export const gateOf = (name: string): PromiseWithResolvers<void> => {
   return gate
 }
 /** Objects that handlers have kept, for use after the handler has ended. */
-export const kept = new Map<string, Pick<Room, 'db' | 'push'> & { room: Room; player: RoomPlayer }>()
+interface Kept extends Pick<Room, 'db' | 'push'> {
+  readonly room: Room
+  readonly player: RoomPlayer
+  readonly scores: { insert(row: object): Promise<unknown> }
+}
+export const kept = new Map<string, Kept>()
+
+/** A configuration of which handlers know the type. */
+interface Tables {
+  readonly databases: {
+    readonly shared: {
+      readonly tables: { readonly scores: { readonly schema: { title: { readonly type: 'string' } } } }
+    }
+  }
+}
+type TypedRoom = Room<Client<Tables>['db']>
+
+interface TransactionOfScores {
+  readonly scores: { get(id: string): Promise<{ title: string }>; update(id: string, data: object): void }
+}
 
 const actions = {
   echo: (_room: Room, _player: RoomPlayer, payload: unknown) => payload,
@@ -48,7 +68,7 @@ const actions = {
     return Promise.reject(new Error('rejected'))
   },
   async slow(room: Room, player: RoomPlayer, name: string) {
-    kept.set(name, { room, player, db: room.db, push: room.push })
+    kept.set(name, { room, player, db: room.db, push: room.push, scores: room.db('shared').scores })
     room.shared.slow = name
     await gateOf(name).promise
     room.shared.slow = `${name} done`
@@ -79,6 +99,24 @@ const actions = {
     }
     return { made: await room.db.get('shared.scores', made.id), items: items.length }
   },
+  async tables(room: Room, player: RoomPlayer, title: string) {
+    const { scores } = room.db('shared')
+    const { id } = await scores.insert({ title, by: player.id })
+    await scores.update(id, { title: `${title}!` })
+    await room.db().batch((tx: { scores: { insert(row: object): void } }) => tx.scores.insert({ title, by: 'batch' }))
+    await room.db().transaction(async (tx: TransactionOfScores) => {
+      const score = await tx.scores.get(id)
+      tx.scores.update(id, { title: `${score.title}?` })
+    })
+    const { items } = await scores.where('by', '==', player.id).list()
+    await scores.delete(id)
+    return { items, left: await scores.find(id) }
+  },
+  async typed(room: TypedRoom, _player: RoomPlayer, title: string) {
+    const stored: string | null = (await room.db().scores.insert({ title })).title
+    return stored
+  },
+  badTable: (room: Room) => room.db('shared').scores.insert({ nonsense: 1 }),
   async badRecord(room: Room) {
     await room.db.insert('shared.scores', { nonsense: 1 })
   },

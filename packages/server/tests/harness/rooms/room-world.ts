@@ -68,7 +68,7 @@ export class WorldNode {
       network: world.networkFor(this),
       ownership: world.ownershipFor(this),
       findDefinition: (namespace) => (namespace === world.key.namespace ? world.definition : null),
-      services: { db: {} as never, push: {} as never },
+      services: { openDatabase: () => ({}) as never, push: {} as never },
       clock: { now: () => world.wallMs },
       elapsedMs: () => world.elapsedMs,
       log: {

@@ -11,7 +11,10 @@ const framePattern = /\(?(?:file:\/\/)?((?:\/|[A-Za-z]:[\\/])[^()]*?):(\d+)(?::\
 
 /** Modules of the runtime, of packages and of this program are not the application's. */
 const ownFolder = new URL('../../..', import.meta.url).pathname
-const isOwn = (file: string): boolean => file.startsWith(ownFolder) || /[\\/]node_modules[\\/]/.test(file)
+/** In this repository the client is a folder of the workspace, not a package. */
+const clientFolder = new URL('.', import.meta.resolve('plinth-client')).pathname
+const isOwn = (file: string): boolean =>
+  file.startsWith(ownFolder) || file.startsWith(clientFolder) || /[\\/]node_modules[\\/]/.test(file)
 
 /** The topmost frame of a stack trace in the application's code; null if there is none. */
 export function findLocation(stack: string | undefined): SourceLocation | null {

@@ -28,15 +28,24 @@ export interface RoomPlayers extends Iterable<RoomPlayer> {
   get(userId: string): RoomPlayer | undefined
 }
 
-/** Access to records with the permissions of a service key. */
-export interface RoomDatabase {
-  /** `table` is `namespace.table`, or `namespace:instanceId.table` in a dynamic namespace. */
+/**
+ * Opens the tables of a namespace, `shared` by default, or of one of its instances: `db('shared').posts`. What it
+ * returns is what `db` of the package `plinth-client` returns.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: handlers name the type of their tables in `Room<…>`.
+export type OpenTables = (namespace?: string, instanceId?: string) => any
+
+/** Single records by the name of their table: `namespace.table`, or `namespace:instanceId.table`. */
+export interface RoomRecords {
   list(table: string, query?: Readonly<Record<string, unknown>>): Promise<unknown>
   get(table: string, id: string): Promise<unknown>
   insert(table: string, data: Readonly<Record<string, unknown>>): Promise<unknown>
   update(table: string, id: string, data: Readonly<Record<string, unknown>>): Promise<unknown>
   delete(table: string, id: string): Promise<unknown>
 }
+
+/** Access to records with the permissions of a service key. */
+export type RoomDatabase<Open = OpenTables> = Open & RoomRecords
 
 export interface RoomPush {
   send(userId: string, message: Readonly<Record<string, unknown>>): Promise<unknown>
@@ -47,8 +56,11 @@ type PlatformAbortSignal = typeof globalThis extends { readonly AbortSignal: { r
   ? Signal
   : { readonly aborted: boolean; readonly reason: unknown; throwIfAborted(): void }
 
-/** A room during one handler. All effects are applied after the handler has succeeded, or not at all. */
-export interface Room {
+/**
+ * A room during one handler. All effects are applied after the handler has succeeded, or not at all. `Open` is the type
+ * of `db`: `Room<Client<typeof config>['db']>` with the type `Client` of `plinth-client`.
+ */
+export interface Room<Open = OpenTables> {
   readonly id: string
   readonly namespace: string
   /** Sent to all players. */
@@ -59,7 +71,7 @@ export interface Room {
   metadata: RoomState
   readonly players: RoomPlayers
   /** Calls take effect at once and are not rolled back if the handler fails. */
-  readonly db: RoomDatabase
+  readonly db: RoomDatabase<Open>
   readonly push: RoomPush
   /** Aborted when the handler times out. */
   readonly signal: PlatformAbortSignal

@@ -163,6 +163,18 @@ export type RoomCommand =
   /** Sent by an administrator. */
   | { type: 'kick'; userId: string }
 
+/** A handler that runs. */
+export interface LiveHandler {
+  /** Throws once the handler has ended. */
+  checkLive(): void
+}
+
+export interface RoomServices {
+  /** Creates the `room.db` of a handler, which throws once the handler has ended. */
+  readonly openDatabase: (handler: LiveHandler) => RoomDatabase
+  readonly push: RoomPush
+}
+
 export interface RoomsDeps {
   readonly store: RoomStore
   readonly network: RoomNetwork
@@ -170,7 +182,7 @@ export interface RoomsDeps {
   /** Null for a namespace that is not configured. */
   readonly findDefinition: (namespace: string) => RoomDefinition | null
   /** `room.db` and `room.push`. */
-  readonly services: { readonly db: RoomDatabase; readonly push: RoomPush }
+  readonly services: RoomServices
   /** Wall time, for timers and expiry, which are saved. */
   readonly clock: Clock
   /** Monotonic milliseconds, for timeouts, reconnect graces and idle times. */

@@ -1,4 +1,5 @@
 /** The error that the sender of an action receives when its handler threw; it reveals no internals. */
+import { isPlinthError } from 'plinth-client'
 import { ApiError } from '../../../../errors.ts'
 import { actionErrorCharsMax } from '../../../../limits/rooms.ts'
 import { ActionError, type ActionErrorCode } from './action-error.ts'
@@ -16,7 +17,8 @@ export interface Failure {
  */
 export function describeFailure(error: unknown): Failure {
   if (error instanceof ActionError) return { code: error.code, message: error.message, isBug: false }
-  if (error instanceof ApiError) return { code: 'ACTION_FAILED', message: error.message, isBug: error.status >= 500 }
+  if (error instanceof ApiError || isPlinthError(error))
+    return { code: 'ACTION_FAILED', message: error.message, isBug: error.status >= 500 }
   if (error instanceof Error && Object.getPrototypeOf(error) === Error.prototype && !('code' in error))
     return { code: 'ACTION_FAILED', message: error.message.slice(0, actionErrorCharsMax), isBug: false }
   return { code: 'ACTION_FAILED', message: 'The action failed', isBug: true }

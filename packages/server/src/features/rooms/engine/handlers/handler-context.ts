@@ -21,7 +21,7 @@ import {
 import { encode, type RoomText } from '../messages/messages.ts'
 import type { RoomData } from '../persistence/room-data.ts'
 import type { Player } from '../players.ts'
-import type { RoomKey } from '../ports.ts'
+import type { RoomKey, RoomServices } from '../ports.ts'
 import type { Draft, DraftOwner } from '../state/draft.ts'
 import type { LiveState } from '../state/state.ts'
 import type { RoomTimer } from '../timers.ts'
@@ -41,7 +41,7 @@ export interface Outgoing {
 export interface HandlerSubject {
   readonly key: RoomKey
   readonly data: RoomData
-  readonly services: { readonly db: RoomDatabase; readonly push: RoomPush }
+  readonly services: RoomServices
   /** Whether a name is valid for `room.after`. */
   readonly hasTimer: (name: string) => boolean
   readonly nowMs: () => number
@@ -65,6 +65,7 @@ export class HandlerContext implements DraftOwner {
   private readonly opened: Opened[] = []
   private handles: Map<Player, RoomPlayer> | null = null
   private abort: AbortController | null = null
+  private database: RoomDatabase | null = null
   private messageBytes = 0
 
   constructor(readonly subject: HandlerSubject) {
@@ -97,6 +98,12 @@ export class HandlerContext implements DraftOwner {
     this.abort ??= new AbortController()
     if (!this.isLive) this.abort.abort()
     return this.abort.signal
+  }
+
+  get db(): RoomDatabase {
+    this.checkLive()
+    this.database ??= this.subject.services.openDatabase(this)
+    return this.database
   }
 
   sendMessage(messageType: unknown, data: unknown, to: string | null, except: readonly string[]): void {
@@ -263,7 +270,7 @@ class RoomHandle implements Room {
   }
 
   get db(): RoomDatabase {
-    return whileLive(this.#context, this.#context.subject.services.db)
+    return this.#context.db
   }
 
   get push(): RoomPush {

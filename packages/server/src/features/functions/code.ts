@@ -1,0 +1,118 @@
+/** The code of functions in force: loads it, checks it against the configuration, and keeps the last good one. */
+import { existsSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import type { Log } from '../../base/log.ts'
+import type { Config } from '../../config/config.ts'
+import { ConfigError } from '../../config/issues.ts'
+import { type FunctionHosts, LoadError, type Manifest } from '../../engines/hosts/hosts.ts'
+import { checkManifest } from './definitions/checks.ts'
+import type { FunctionDefinition, HttpDefinition, RpcDefinition } from './definitions/definition.ts'
+import { createHttpPaths } from './definitions/http-paths.ts'
+import type { ServedFunctions } from './invoke/serve.ts'
+
+export interface CodeDeps {
+  readonly hosts: FunctionHosts
+  /** The folder of the configuration; null where there is none. */
+  readonly projectFolder: string | null
+  /** Variables of the process. */
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly log: Log
+}
+
+/** Code that was checked. */
+export interface LoadedFunctions {
+  readonly definitions: readonly FunctionDefinition[]
+  readonly served: ServedFunctions
+  readonly secrets: Readonly<Record<string, string>>
+  /** Absolute paths of its modules. */
+  readonly files: readonly string[]
+}
+
+const none: LoadedFunctions = {
+  definitions: [],
+  served: { rpc: new Map(), paths: () => null },
+  secrets: {},
+  files: [],
+}
+
+export class FunctionCode {
+  readonly #deps: CodeDeps
+  #loaded: LoadedFunctions = none
+  #listeners: ((loaded: LoadedFunctions) => void)[] = []
+
+  constructor(deps: CodeDeps) {
+    this.#deps = deps
+  }
+
+  get current(): LoadedFunctions {
+    return this.#loaded
+  }
+
+  /** Calls the listener with each code that comes into force. */
+  onLoad(listener: (loaded: LoadedFunctions) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** The module, if there is one. Throws `ConfigError` if the configuration names a folder without it. */
+  #find({ folder, isRequired }: Config['functions']): string | null {
+    const { projectFolder } = this.#deps
+    if (projectFolder === null) return null
+    const names = ['index.ts', 'index.js', 'index.mjs'].map((name) => join(projectFolder, folder, name))
+    const found = names.find((name) => existsSync(name))
+    if (!found && isRequired) throw new ConfigError(`functions.folder: there is no ${join(folder, 'index.ts')}`)
+    return found ?? null
+  }
+
+  /**
+   * Loads the current files and puts them into force. Throws `ConfigError` with every problem; the previous code stays
+   * in force.
+   */
+  async load(config: Config): Promise<void> {
+    const { hosts, log } = this.#deps
+    const entry = this.#find(config.functions)
+    if (entry === null) {
+      this.#enter(none)
+      return
+    }
+    const startMs = performance.now()
+    let next = none
+    try {
+      await hosts.load(entry, (manifest) => {
+        next = this.#check(manifest, config)
+      })
+    } catch (error) {
+      if (error instanceof LoadError) throw new ConfigError(this.#describe(error, entry), error.files, { cause: error })
+      throw error
+    }
+    this.#enter(next)
+    log.info('functions.loaded', { functions: next.definitions.length, ms: Math.round(performance.now() - startMs) })
+  }
+
+  #enter(loaded: LoadedFunctions): void {
+    this.#loaded = loaded
+    for (const listener of this.#listeners) listener(loaded)
+  }
+
+  #describe({ message }: LoadError, entry: string): string {
+    const shown = relative(this.#deps.projectFolder ?? '', entry)
+    return `${shown} does not load:\n${message}`
+  }
+
+  #check(manifest: Manifest, config: Config): LoadedFunctions {
+    const { environment, projectFolder } = this.#deps
+    const { definitions, issues } = checkManifest(manifest, {
+      config,
+      hasSecret: (name) => Boolean(environment[name]),
+      folder: projectFolder ?? '',
+    })
+    if (issues.length > 0) throw new ConfigError(issues.join('\n'), manifest.files)
+    const https = definitions.filter((definition): definition is HttpDefinition => definition.kind === 'http')
+    const rpcs = definitions.filter((definition): definition is RpcDefinition => definition.kind === 'rpc')
+    return {
+      definitions,
+      served: { rpc: new Map(rpcs.map((definition) => [definition.name, definition])), paths: createHttpPaths(https) },
+      secrets: Object.fromEntries(manifest.secrets.map(({ name }) => [name, environment[name] ?? ''])),
+      files: manifest.files,
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/** What of a manifest does not fit the configuration or itself. Every issue has the function and its location. */
+import { relative } from 'node:path'
+import { Cron } from 'croner'
+import type { Config } from '../../../config/config.ts'
+import { formatIssue, suggest } from '../../../config/issues.ts'
+import { issuesOf } from '../../../config/shape.ts'
+import type { CodeLocation, Manifest } from '../../../engines/hosts/hosts.ts'
+import { functionNameCharsMax } from '../../../limits/functions.ts'
+import type { FunctionDefinition, HttpDefinition } from './definition.ts'
+import { defineFunction } from './shapes.ts'
+
+export interface CheckedManifest {
+  readonly definitions: readonly FunctionDefinition[]
+  /** One sentence each, in the order of the functions. */
+  readonly issues: readonly string[]
+}
+
+export interface CheckParts {
+  readonly config: Pick<Config, 'namespaces' | 'buckets'>
+  /** Whether a secret has a value. */
+  readonly hasSecret: (name: string) => boolean
+  /** Locations are shown relative to it. */
+  readonly folder: string
+}
+
+export function checkManifest(manifest: Manifest, { config, hasSecret, folder }: CheckParts): CheckedManifest {
+  const issues: string[] = []
+  const report = (location: CodeLocation | null, name: string, message: string): void => {
+    const at = location ? `${relative(folder, location.file)}:${location.line}: ` : ''
+    issues.push(`${at}${name}: ${message}`)
+  }
+  const definitions: FunctionDefinition[] = []
+  for (const entry of manifest.functions) {
+    if (!/^[A-Za-z_]\w*$/.test(entry.name) || entry.name.length > functionNameCharsMax || entry.name === 'default')
+      report(
+        entry.location,
+        entry.name,
+        `must be exported under a name of up to ${functionNameCharsMax} letters and digits`,
+      )
+    const defined = defineFunction(entry)
+    if ('definition' in defined) definitions.push(defined.definition)
+    else for (const issue of issuesOf(defined.issues)) report(entry.location, entry.name, formatIssue(issue))
+  }
+  for (const definition of definitions)
+    for (const message of [...checkTable(definition, config), ...checkCron(definition)])
+      report(definition.location, definition.name, message)
+  for (const [definition, message] of findCollisions(definitions)) report(definition.location, definition.name, message)
+  for (const { name, location } of manifest.secrets)
+    if (!hasSecret(name)) report(location, `secret("${name}")`, `has no value. Set the environment variable ${name}.`)
+  return { definitions, issues }
+}
+
+function checkTable(definition: FunctionDefinition, { namespaces, buckets }: CheckParts['config']): string[] {
+  if (!('table' in definition)) return []
+  const [namespace = '', table = ''] = definition.table.split('.')
+  if (namespace === 'storage' && !namespaces.has('storage'))
+    return buckets.has(table) ? [] : [`there is no bucket "${table}".${suggest(table, buckets.keys())}`]
+  const tables = namespaces.get(namespace)?.tables
+  if (!tables) return [`there is no namespace "${namespace}".${suggest(namespace, namespaces.keys())}`]
+  return tables.has(table) ? [] : [`there is no table "${definition.table}".${suggest(table, tables.keys())}`]
+}
+
+function checkCron(definition: FunctionDefinition): string[] {
+  if (definition.kind !== 'schedule') return []
+  const { cron, tz } = definition
+  try {
+    if (tz !== null) new Intl.DateTimeFormat('en', { timeZone: tz })
+  } catch {
+    return [`tz: "${tz}" is not a time zone; write one such as "Europe/Berlin"`]
+  }
+  try {
+    if (!/^\S+(?: +\S+){4,5}$/.test(cron.trim())) throw new Error('it must have five fields, or six with seconds first')
+    if (new Cron(cron, { paused: true, ...(tz === null ? { utcOffset: 0 } : { timezone: tz }) }).nextRun() === null)
+      throw new Error('it never runs')
+    return []
+  } catch (error) {
+    return [`cron: "${cron}" is not a schedule: ${(error as Error).message}`]
+  }
+}
+
+/** Two functions that only one can serve; reported for the later one. */
+function* findCollisions(definitions: readonly FunctionDefinition[]): Generator<[FunctionDefinition, string]> {
+  const names = new Map<string, FunctionDefinition>()
+  const queues = new Map<string, FunctionDefinition>()
+  const served: HttpDefinition[] = []
+  for (const definition of definitions) {
+    const twin = names.get(definition.name.toLowerCase())
+    if (twin) yield [definition, `differs from "${twin.name}" only in upper and lower case`]
+    names.set(definition.name.toLowerCase(), definition)
+    if (definition.kind === 'queue') {
+      const other = queues.get(definition.queue)
+      if (other) yield [definition, `the queue "${definition.queue}" is that of "${other.name}"`]
+      queues.set(definition.queue, definition)
+    }
+    if (definition.kind === 'http') {
+      const other = served.find((one) => isSamePath(one.path, definition.path) && isSameMethod(one, definition))
+      if (other) yield [definition, `${definition.path} is served by "${other.name}"`]
+      served.push(definition)
+    }
+  }
+  for (const definition of definitions) {
+    if (definition.kind !== 'rpc') continue
+    const other = served.find(({ path, method }) => path === `/${definition.name}` && /^(?:post|all)$/.test(method))
+    if (other) yield [definition, `POST /api/fn/${definition.name} is served by "${other.name}"`]
+  }
+}
+
+const isSameMethod = (a: HttpDefinition, b: HttpDefinition): boolean => a.method === b.method
+
+/** Whether two paths differ only in the names of their parameters. */
+const isSamePath = (a: string, b: string): boolean => shapeOf(a) === shapeOf(b)
+const shapeOf = (path: string): string => path.replaceAll(/:\w+/g, ':')

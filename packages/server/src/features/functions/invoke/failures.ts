@@ -1,0 +1,50 @@
+/** Errors of invocations as callers see them, and what operators need to know of them. */
+import { type CodeLocation, HostError } from '../../../engines/hosts/hosts.ts'
+import {
+  ApiError,
+  clientClosedRequest,
+  type FieldErrors,
+  functionCrashed,
+  functionTimeout,
+  internal,
+  unavailable,
+} from '../../../errors.ts'
+
+/** The error for the caller. What a function throws is opaque, unless it is an `HttpError`. */
+export function apiErrorOf({ failure }: HostError): ApiError {
+  switch (failure.kind) {
+    case 'refused':
+      return new ApiError(failure.status, failure.slug, failure.message, failure.data as FieldErrors | undefined)
+    case 'timeout':
+      return functionTimeout()
+    case 'crashed':
+      return functionCrashed()
+    case 'overloaded':
+      return unavailable()
+    case 'aborted':
+      return clientClosedRequest()
+    case 'failed':
+      return internal()
+  }
+}
+
+/** Any error of an invocation as the caller sees it. */
+export const toApiError = (error: unknown): unknown => (error instanceof HostError ? apiErrorOf(error) : error)
+
+export interface Fault {
+  readonly reason: 'failed' | 'timeout' | 'crashed'
+  readonly message: string
+  readonly location: CodeLocation | null
+  readonly stack?: string
+}
+
+/** What an operator must know of an error; null for refusals and callers that have left. */
+export function faultOf(error: unknown): Fault | null {
+  if (!(error instanceof HostError)) return { reason: 'failed', message: String(error), location: null }
+  const { failure } = error
+  if (failure.kind === 'timeout' || failure.kind === 'crashed')
+    return { reason: failure.kind, message: failure.message, location: null }
+  if (failure.kind !== 'failed') return null
+  const { message, location, stack } = failure
+  return { reason: 'failed', message, location, ...(stack === undefined ? {} : { stack }) }
+}

@@ -1,0 +1,25 @@
+/** Project folders with functions, for servers of tests. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface FunctionProject {
+  readonly folder: string
+  /** Writes a module of the functions folder, with the imports of most modules before `code`. */
+  write(code: string, name?: string): void
+  remove(): void
+}
+
+const head = `import { functionsFor, HttpError, secret } from 'plinth/functions'
+const { before, onChange, rpc, http, schedule, queue, webhook, auth } = functionsFor()
+`
+
+export function openFunctionProject(code: string): FunctionProject {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-functions-'))
+  const write = (text: string, name = 'index.ts'): void => {
+    mkdirSync(join(folder, 'functions'), { recursive: true })
+    writeFileSync(join(folder, 'functions', name), head + text)
+  }
+  write(code)
+  return { folder, write, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}

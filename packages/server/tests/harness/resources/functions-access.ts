@@ -1,0 +1,19 @@
+/** Access to the endpoints of functions, for the endpoint matrix. Each function decides who may call it. */
+import type { Client } from '../client.ts'
+import { anyone } from './endpoint-access.ts'
+
+/** There are no functions here: every caller gets 404. */
+const called = { ...anyone, isJudgedByBody: true } as const
+
+export const functionsAccess = {
+  'functions.get': { ...called, send: (client: Client) => client.get('/api/fn/none') },
+  'functions.call': { ...called, send: (client: Client) => client.post('/api/fn/none', {}) },
+  'functions.put': { ...called, send: (client: Client) => client.request('PUT', '/api/fn/none') },
+  'functions.patch': { ...called, send: (client: Client) => client.patch('/api/fn/none', {}) },
+  'functions.delete': { ...called, send: (client: Client) => client.delete('/api/fn/none') },
+  'functions.list': {
+    kind: 'service',
+    scope: 'functions:admin:*:*',
+    send: (client: Client) => client.get('/api/functions'),
+  },
+} as const
