@@ -1,7 +1,7 @@
 /** Creates clients from a URL and a list of features. */
 import { Core } from './core/core.ts'
+import { notLoaded } from './core/error.ts'
 import type { Feature } from './core/feature.ts'
-import type { Request } from './core/request.ts'
 import type { Client } from './types/client.ts'
 import type { ClientOptions } from './types/options.ts'
 
@@ -29,14 +29,16 @@ export function createClient<Config = unknown, Functions = unknown>(
   const core = new Core(url.replace(/\/+$/, ''), options)
   const client = {
     url: core.url,
-    request: (method: string, path: string, options?: Request) => core.json(method, path, options),
-    close: () => core.close(),
+    request: core.json.bind(core),
+    close: core.close.bind(core),
   }
+  for (const { install } of features) Object.assign(client, install(core))
   for (const [member, feature] of Object.entries(members))
-    Object.defineProperty(client, member, { configurable: true, get: () => core.part(feature) })
-  for (const { name, install } of features) {
-    core.parts[name] ??= {}
-    Object.defineProperties(client, Object.getOwnPropertyDescriptors(install(core)))
-  }
+    if (!(member in client))
+      Object.defineProperty(client, member, {
+        get() {
+          throw notLoaded(feature)
+        },
+      })
   return client as unknown as Client<Config, Functions>
 }

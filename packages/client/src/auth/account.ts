@@ -1,18 +1,17 @@
 /** The account of the signed-in user: profile, password, address, sessions, factors, passkeys and identities. */
-import { asUser, fromDevice, link, publicly, verify } from './calls.ts'
+import { fromDevice, link, verify } from './calls.ts'
 import { parseFragment, runFlow } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
+import { asUser, publicly } from './requests.ts'
 import type { SessionKeeper, SignedIn, User } from './session.ts'
 
 export function createAccount(keeper: SessionKeeper) {
   const post = <Data = void>(path: string, body?: object) => asUser<Data>(keeper, 'POST', path, body)
-  /** The list at a path, and the removal of one of its members. */
-  const collection = (path: string) => ({
+  /** The list at a path, and a method that removes one of its members. */
+  const collection = (path: string, remove: string) => ({
     list: async () => (await asUser<Record<string, object[]>>(keeper, 'GET', path))[path],
-    remove: (id: string) => asUser(keeper, 'DELETE', `${path}/${encodeURIComponent(id)}`),
+    [remove]: (id: string) => asUser(keeper, 'DELETE', `${path}/${encodeURIComponent(id)}`),
   })
-  const sessions = collection('sessions')
-  const identities = collection('identities')
   return {
     async updateProfile(patch: object): Promise<User> {
       const { user } = await asUser<{ user: User }>(keeper, 'PATCH', 'profile', patch)
@@ -28,7 +27,7 @@ export function createAccount(keeper: SessionKeeper) {
     resetPassword: (token: string, newPassword: string) => publicly(keeper, 'reset-password', { token, newPassword }),
     requestEmailVerification: () => post('request-email-verification', {}),
     verifyEmail: (token: string) => verify(keeper, 'verify-email', token),
-    sessions: { list: sessions.list, end: sessions.remove },
+    sessions: collection('sessions', 'end'),
     mfa: {
       enrollTotp: () => post('mfa/totp/enroll'),
       confirmTotp: (factorId: string, code: string) => post('mfa/totp/verify', { factorId, code }),
@@ -36,7 +35,7 @@ export function createAccount(keeper: SessionKeeper) {
       list: async () => (await asUser<{ factors: object[] }>(keeper, 'GET', 'mfa/factors')).factors,
     },
     passkeys: {
-      ...collection('passkeys'),
+      ...collection('passkeys', 'remove'),
       async add(name?: string) {
         const { options } = await post<{ options: unknown }>('passkeys/register-options')
         const response = await useCredential('create', options)
@@ -44,8 +43,7 @@ export function createAccount(keeper: SessionKeeper) {
       },
     },
     identities: {
-      list: identities.list,
-      unlink: identities.remove,
+      ...collection('identities', 'unlink'),
       /** Links a provider in a popup; with `popup: false` the page is left, and `completeRedirect` ends the flow. */
       async link(provider: string, options: { redirectUrl?: string; popup?: boolean } = {}) {
         const path = `oauth/${encodeURIComponent(provider)}/link`

@@ -2,13 +2,14 @@
 import type { Core } from '../core/core.ts'
 import type { Feature } from '../core/feature.ts'
 import { createAccount } from './account.ts'
-import { publicly } from './calls.ts'
+import { publicly } from './requests.ts'
 import { type Session, SessionKeeper } from './session.ts'
 import { createSignIn } from './sign-in.ts'
 
 function createAuth(core: Core): object {
   const keeper = new SessionKeeper(core)
-  if (!core.options.getToken && !core.options.serviceKey) core.credentials = keeper
+  // Not beside `getToken`.
+  core.credentials ??= keeper
   return {
     get session() {
       return keeper.session
@@ -17,7 +18,7 @@ function createAuth(core: Core): object {
       return keeper.session?.user ?? null
     },
     ready: keeper.ready,
-    onChange: (listener: (session: Session | null) => void) => keeper.changes.add(listener),
+    onChange: keeper.changes.add,
     ...createSignIn(keeper),
     ...createAccount(keeper),
     async refresh(): Promise<Session | null> {

@@ -1,4 +1,5 @@
-/** Requests under `/api/auth`, and what their answers mean for the session. */
+/** What the answers of requests under `/api/auth` mean for the session. */
+import { asUser, publicly } from './requests.ts'
 import type { Session, SessionKeeper, SignedIn, User } from './session.ts'
 
 interface MfaRequired {
@@ -11,25 +12,9 @@ export type SignInResult =
   | { readonly session: Session }
   | { readonly mfa: { readonly ticket: string; readonly factors: readonly string[] } }
 
-/** A request as the signed-in user. An answer that only confirms is undefined. */
-export const asUser = async <Data = void>(
-  keeper: SessionKeeper,
-  method: string,
-  path: string,
-  body?: object,
-  isAnonymous?: boolean,
-): Promise<Data> => {
-  const data = await keeper.core.json<{ ok?: true }>(method, `/api/auth/${path}`, { body, isAnonymous })
-  return (data?.ok ? undefined : data) as Data
-}
-
-/** A request without credentials. */
-export const publicly = <Data = void>(keeper: SessionKeeper, path: string, body: object): Promise<Data> =>
-  asUser(keeper, 'POST', path, body, true)
-
 /** The same with the device token, with which failed attempts from elsewhere do not rate-limit this device. */
 export const fromDevice = async <Data = void>(keeper: SessionKeeper, path: string, body: object): Promise<Data> =>
-  publicly(keeper, path, { ...body, deviceToken: await keeper.deviceToken() })
+  publicly(keeper, path, { ...body, deviceToken: await keeper.values.get('device') })
 
 /** The result of a sign-in that may need a second factor. */
 export async function finishSignIn(keeper: SessionKeeper, answer: SignedIn | MfaRequired): Promise<SignInResult> {
@@ -44,10 +29,8 @@ export const start = async (keeper: SessionKeeper, path: string, body: object): 
 
 /** Verifies an address; with the session of its user, that session continues. */
 export async function verify(keeper: SessionKeeper, path: string, token: string): Promise<void> {
-  await keeper.ready
-  if (!keeper.session) return publicly(keeper, path, { token })
   await asUser(keeper, 'POST', path, { token })
-  await keeper.setUser((await asUser<{ user: User }>(keeper, 'GET', 'me')).user)
+  if (keeper.session) await keeper.setUser((await asUser<{ user: User }>(keeper, 'GET', 'me')).user)
 }
 
 /** Completes the linking of a provider. */

@@ -5,7 +5,6 @@
 import { delay } from '../core/deadline.ts'
 import { failure } from '../core/error.ts'
 import { randomId } from '../core/ids.ts'
-import type { SignedIn } from './session.ts'
 
 /** Key of the tab's `sessionStorage` for the sign-in that it has started. */
 const flowKey = 'plinth:oauth'
@@ -52,7 +51,7 @@ async function openPopup(url: string | Promise<string>): Promise<string> {
       fragment ??= fragmentOf(popup)
       if (fragment) return fragment
       // A popup that a provider has isolated from its opener seems to be closed, but keeps the focus.
-      if (!popup || (popup.closed && document.hasFocus())) throw failure('aborted', 'The popup was closed or blocked')
+      if (!popup || (popup.closed && document.hasFocus())) throw failure('aborted', 'Popup closed or blocked')
       await delay(popupPollMs)
     }
   } finally {
@@ -64,7 +63,7 @@ async function openPopup(url: string | Promise<string>): Promise<string> {
 /** The fragment with which a provider returned to a window. */
 function fragmentOf(page: Window | null): string | undefined {
   try {
-    return /^#((?:.*&)?(?:accessToken|mfaTicket|linkTicket|error)=.*)/.exec((page as Window).location.hash)?.[1]
+    return /^#(.*\b(accessToken|mfaTicket|linkTicket|error)=.*)/.exec((page as Window).location.hash)?.[1]
   } catch {
     // There is no popup, or its location is that of another origin.
     return undefined
@@ -85,8 +84,9 @@ export function takeFragment(): string | undefined {
 }
 
 /** What a fragment contains: tokens, or a ticket. Throws the error that it states. */
-export function parseFragment(fragment: string): Partial<SignedIn> & { mfaTicket?: string; linkTicket?: string } {
-  const { error, message, ...members } = Object.fromEntries(new URLSearchParams(fragment)) as Record<string, string>
-  if (error) throw failure(error, message ?? error)
-  return members as never
+export function parseFragment(fragment: string): Readonly<Record<string, string>> {
+  const members: Record<string, string> = Object.fromEntries(new URLSearchParams(fragment))
+  const { error, message = error } = members
+  if (error) throw failure(error, message as string)
+  return members
 }

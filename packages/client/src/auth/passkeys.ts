@@ -4,13 +4,11 @@ import { failure } from '../core/error.ts'
 /** Asks the browser to create or use a passkey. Rejects with slug `aborted` if the user cancels. */
 export async function useCredential(method: 'create' | 'get', options: unknown): Promise<object> {
   try {
-    const publicKey =
-      method === 'create'
-        ? PublicKeyCredential.parseCreationOptionsFromJSON(options as PublicKeyCredentialCreationOptionsJSON)
-        : PublicKeyCredential.parseRequestOptionsFromJSON(options as PublicKeyCredentialRequestOptionsJSON)
+    const parse = method === 'create' ? 'parseCreationOptionsFromJSON' : 'parseRequestOptionsFromJSON'
+    const publicKey = PublicKeyCredential[parse](options as never)
     const credential = await navigator.credentials[method]({ publicKey } as object)
     return (credential as PublicKeyCredential).toJSON()
   } catch (cause) {
-    throw failure('aborted', 'The browser did not use a passkey', cause)
+    throw failure('aborted', 'No passkey', cause)
   }
 }

@@ -5,10 +5,12 @@
  * token while storage still holds that very token; a network error, a busy server or another tab never ends it.
  */
 import type { Core } from '../core/core.ts'
-import { failure, isPlinthError, type PlinthError } from '../core/error.ts'
+import { failure, type PlinthError } from '../core/error.ts'
 import { createListeners } from '../core/listeners.ts'
 import { createLocalValues, type LocalValues } from '../core/local-values.ts'
+import { exclusively } from '../core/lock.ts'
 import type { Credentials } from '../core/request.ts'
+import { publicly } from './requests.ts'
 
 export interface User {
   readonly id: string
@@ -43,28 +45,27 @@ const lockWaitMs = 5_000
 const lifetimeDefaultMs = 900_000
 
 /** Refusals of a refresh that end the session. Any other error keeps it. */
-const endingSlugs = ['invalid-token', 'token-expired', 'session-ended', 'account-disabled']
+const endingSlugs = /^(token-expired|invalid-token|session-ended|account-disabled)$/
 
 /**
- * When a token that was issued just now expires. Uses its lifetime instead of its `exp`, since the clocks of server and
- * device may differ.
+ * The lifetime of a token, in milliseconds. Its `exp` alone would not do, since the clocks of server and device may
+ * differ.
  */
-function expiryOf(token: string): number {
-  let lifetimeMs = lifetimeDefaultMs
+function lifetimeOf(token: string): number {
   try {
     const payload = token.split('.')[1] as string
     const { iat, exp } = JSON.parse(atob(payload.replace(/-/g, '+').replace(/_/g, '/')))
-    if (exp > iat) lifetimeMs = (exp - iat) * 1000
+    return (exp - iat) * 1000
   } catch {
     // Not a JWT that this client can read.
+    return lifetimeDefaultMs
   }
-  return Date.now() + lifetimeMs
 }
 
-function parseStored(text: string | null): StoredSession | null {
+function parseStored(text: string | null | undefined): StoredSession | null {
   try {
     const stored = JSON.parse(text as string) as StoredSession
-    return stored.user.id && stored.accessToken && stored.refreshToken ? stored : null
+    return stored.user.id && stored.refreshToken ? stored : null
   } catch {
     return null
   }
@@ -74,30 +75,26 @@ export class SessionKeeper implements Credentials {
   readonly ready: Promise<Session | null>
   readonly changes = createListeners<[session: Session | null]>()
   readonly core: Core
-  readonly #values: LocalValues
+  /** Also keeps the device token, which survives a sign-out. */
+  readonly values: LocalValues
   #current: StoredSession | null = null
   #refreshing: Promise<void> | undefined
 
   constructor(core: Core) {
     this.core = core
-    this.#values = createLocalValues(core)
+    this.values = createLocalValues(core)
     this.ready = this.#read().then((stored) => {
       // A sign-in during the read wins.
       if (!this.#current) this.#set(stored)
       return this.session
     })
-    const { storage, keyOf } = this.#values
+    const { storage, keyOf } = this.values
     const stop = storage.watch?.(keyOf(''), (text) => this.#set(parseStored(text)))
-    if (stop) core.cleanups.push(stop)
+    if (stop) core.closing.add(stop)
   }
 
   get session(): Session | null {
     return this.#current
-  }
-
-  /** The device token, which survives a sign-out. */
-  async deviceToken(): Promise<string | undefined> {
-    return (await this.#values.get('device')) ?? undefined
   }
 
   async token(): Promise<string | null> {
@@ -120,21 +117,27 @@ export class SessionKeeper implements Credentials {
 
   /** Replaces the tokens. Concurrent calls share one request, also with other tabs where the browser has locks. */
   refresh(): Promise<void> {
-    this.#refreshing ??= this.ready
-      .then(() => {
-        const old = this.#current?.refreshToken
-        return this.#exclusively(() => this.#refreshOnce(old))
-      })
-      .finally(() => {
-        this.#refreshing = undefined
-      })
+    this.#refreshing ??= this.#refreshExclusively().finally(() => {
+      this.#refreshing = undefined
+    })
     return this.#refreshing
+  }
+
+  /** Refreshes in one tab at a time. Runs no code of the application. */
+  async #refreshExclusively(): Promise<void> {
+    await this.ready
+    const old = this.#current?.refreshToken
+    const refresh = () => this.#refreshOnce(old)
+    const { storage, keyOf } = this.values
+    return storage.watch ? exclusively(keyOf(''), lockWaitMs, refresh) : refresh()
   }
 
   /** Starts the session of an answer. */
   async start({ deviceToken, ...answer }: SignedIn): Promise<Session> {
-    if (deviceToken) void this.#values.set('device', deviceToken)
-    return this.#keep({ ...answer, expiresAt: expiryOf(answer.accessToken) })
+    if (deviceToken) void this.values.set('device', deviceToken)
+    const session = { ...answer, expiresAt: Date.now() + lifetimeOf(answer.accessToken) }
+    await this.#keep(session)
+    return session
   }
 
   /** Replaces the user of the session, after a change of the profile. */
@@ -148,17 +151,14 @@ export class SessionKeeper implements Credentials {
   async end(): Promise<string | undefined> {
     await this.ready
     const token = this.#current?.refreshToken
-    const removed = this.#values.set('', null)
-    this.#set(null)
-    await removed
+    await this.#keep(null)
     return token
   }
 
-  async #keep(session: StoredSession): Promise<Session> {
-    const stored = this.#values.set('', JSON.stringify(session))
+  async #keep(session: StoredSession | null): Promise<void> {
+    const stored = this.values.set('', session && JSON.stringify(session))
     this.#set(session)
     await stored
-    return session
   }
 
   /** `old`: the refresh token when the refresh was requested, before this tab waited for the others. */
@@ -171,32 +171,18 @@ export class SessionKeeper implements Credentials {
     }
     const used = this.#current
     if (!used) return
-    const body = { refreshToken: used.refreshToken }
-    const isCurrent = () => this.#current?.refreshToken === used.refreshToken
+    const { refreshToken } = used
+    const isCurrent = () => this.#current?.refreshToken === refreshToken
     try {
-      const answer = await this.core.json<SignedIn>('POST', '/api/auth/refresh', { body, isAnonymous: true })
+      const answer = await publicly<SignedIn>(this, 'refresh', { refreshToken })
       if (!answer?.accessToken) throw failure('invalid-answer', 'No access token')
       // The user signed out or in as another one meanwhile.
       if (isCurrent()) await this.start(answer)
     } catch (error) {
-      if (!endingSlugs.includes((error as PlinthError).slug)) throw error
+      if (!endingSlugs.test((error as PlinthError).slug)) throw error
       const now = await this.#read()
-      if (now && now.refreshToken !== used.refreshToken) this.#set(now)
+      if (now && now.refreshToken !== refreshToken) this.#set(now)
       else if (isCurrent()) await this.end()
-    }
-  }
-
-  /** Runs `work` in one tab at a time. Never runs code of the application. */
-  async #exclusively(work: () => Promise<void>): Promise<void> {
-    const { locks } = (globalThis.navigator ?? {}) as Partial<Navigator>
-    const { storage, keyOf } = this.#values
-    if (!locks || !storage.watch) return work()
-    try {
-      await locks.request(keyOf(''), { signal: AbortSignal.timeout(lockWaitMs) }, work)
-    } catch (error) {
-      if (isPlinthError(error)) throw error
-      // A frozen tab can hold the lock for as long as it is frozen.
-      await work()
     }
   }
 
@@ -210,6 +196,6 @@ export class SessionKeeper implements Credentials {
   }
 
   async #read(): Promise<StoredSession | null> {
-    return parseStored(await this.#values.get(''))
+    return parseStored(await this.values.get(''))
   }
 }

@@ -1,10 +1,11 @@
 /** Every way to sign up and to sign in. */
 import { PlinthError } from '../core/error.ts'
 import { queryString } from '../core/request.ts'
-import { asUser, finishSignIn, fromDevice, link, publicly, start } from './calls.ts'
+import { finishSignIn, fromDevice, link, start } from './calls.ts'
 import { parseFragment, runFlow, takeFragment } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
-import type { Session, SessionKeeper, SignedIn, User } from './session.ts'
+import { asUser, publicly } from './requests.ts'
+import type { Session, SessionKeeper, SignedIn } from './session.ts'
 
 export function createSignIn(keeper: SessionKeeper) {
   const signIn = async (path: string, body: object) =>
@@ -14,9 +15,8 @@ export function createSignIn(keeper: SessionKeeper) {
     async signUp({ email, password, ...data }: { email: string; password: string }): Promise<Session> {
       await keeper.ready
       const body = { email, password, data }
-      return keeper.session?.user.isAnonymous
-        ? keeper.start(await asUser<SignedIn>(keeper, 'POST', 'signup', body))
-        : start(keeper, 'signup', body)
+      const token = keeper.session?.user.isAnonymous ? undefined : null
+      return keeper.start(await asUser<SignedIn>(keeper, 'POST', 'signup', body, token))
     },
     signIn: (input: { email: string; password: string }) => signIn('signin', input),
     signInAnonymously: () => start(keeper, 'signin/anonymous', {}),
@@ -45,7 +45,7 @@ export function createSignIn(keeper: SessionKeeper) {
 
 /** Starts the session of a provider's fragment, or links the provider to the signed-in user. */
 async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<Session> {
-  const { mfaTicket, linkTicket, ...tokens } = parseFragment(fragment)
+  const { mfaTicket, linkTicket, refreshToken } = parseFragment(fragment)
   if (linkTicket) {
     await link(keeper, linkTicket)
     return keeper.session as Session
@@ -57,8 +57,6 @@ async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<Sess
       message: 'Call verifyMfa',
       data: { ticket: mfaTicket, factors: ['totp'] },
     })
-  // The fragment does not contain the user.
-  const headers = { Authorization: `Bearer ${tokens.accessToken}` }
-  const { user } = await keeper.core.json<{ user: User }>('GET', '/api/auth/me', { headers, isAnonymous: true })
-  return keeper.start({ ...(tokens as SignedIn), user })
+  // The fragment does not contain the user; and its tokens, which were in a URL, are of no use afterwards.
+  return start(keeper, 'refresh', { refreshToken })
 }

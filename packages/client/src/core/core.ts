@@ -2,8 +2,9 @@
  * What the features of one client share. Every request goes through `send`: credentials, retries, deadlines, errors.
  */
 import type { ClientOptions } from '../types/options.ts'
-import { backoffMs, delay, limitCall } from './deadline.ts'
-import { failure, PlinthError } from './error.ts'
+import { backoffMs, type Call, delay, limitCall } from './deadline.ts'
+import { deferred } from './deferred.ts'
+import { failure, notLoaded, PlinthError } from './error.ts'
 import { randomId } from './ids.ts'
 import { createListeners } from './listeners.ts'
 import { type Credentials, queryString, type Reply, type Request } from './request.ts'
@@ -18,14 +19,12 @@ export class Core {
   readonly identity = createListeners()
   /** Emits when a new access token replaces an older one of the same user. */
   readonly token = createListeners()
-  /** Called by `close`. */
-  readonly cleanups: (() => void)[] = []
+  /** Emits when the client is closed. */
+  readonly closing = createListeners()
   /** What features offer to others, such as `live` to queries. */
   readonly parts: Record<string, unknown> = {}
   /** Set by the feature `auth`, or for `getToken`. */
   credentials: Credentials | undefined
-  /** Ends a call under way. */
-  readonly #calls = new Set<(error: PlinthError) => void>()
   #isClosed = false
 
   constructor(
@@ -37,10 +36,10 @@ export class Core {
     if (getToken) this.credentials = { token: getToken, renew: getToken }
   }
 
-  /** The part that a feature has registered. Throws if the feature was not passed to `createClient`. */
+  /** What a feature offers. Throws if the feature was not passed to `createClient`. */
   part<Part>(name: string): Part {
     const part = this.parts[name]
-    if (part === undefined) throw failure('feature-not-loaded', `Pass the feature \`${name}\` to createClient`)
+    if (!part) throw notLoaded(name)
     return part as Part
   }
 
@@ -52,8 +51,7 @@ export class Core {
   /** Rejects the calls under way and all later ones. */
   close(): void {
     this.#isClosed = true
-    for (const cancel of this.#calls) cancel(closed())
-    for (const cleanUp of this.cleanups.splice(0)) cleanUp()
+    this.closing.emit()
   }
 
   /** The data of an answer. */
@@ -62,41 +60,32 @@ export class Core {
   }
 
   /** A POST that is safe to repeat. */
-  post(path: string, body: unknown, request: Request = {}): Promise<Reply> {
-    return this.send('POST', path, { ...request, idempotencyKey: request.idempotencyKey ?? randomId(), body })
+  post(path: string, body: unknown, { idempotencyKey = randomId(), ...request }: Request = {}): Promise<Reply> {
+    return this.send('POST', path, { ...request, idempotencyKey, body })
   }
 
   /** Sends a request, with retries where it is repeatable. Rejects with `PlinthError`. */
   async send(method: string, path: string, request: Request = {}): Promise<Reply> {
     if (this.#isClosed) throw closed()
     // Another origin must not receive the credentials.
-    if (!/^\/(?![/\\])/.test(path)) throw failure('invalid-input', `A path begins with one slash: ${path}`)
+    if (!/^\/(?![/\\])/.test(path)) throw failure('invalid-input', `Not a path: ${path}`)
     const controller = new AbortController()
-    let cancel!: (error: PlinthError) => void
-    const canceled = new Promise<never>((_, reject) => {
-      cancel = (error) => {
-        reject(error)
-        controller.abort(error)
-      }
-    })
-    this.#calls.add(cancel)
-    const { timeout = this.options.timeout ?? timeoutDefaultMs } = request
-    const stopTimer = limitCall({ timeout }, cancel)
-    const stopSignal = limitCall({ signal: request.signal }, cancel)
-    // A stream can be aborted for as long as it is read.
-    let isStream = request.as === 'stream'
+    const canceled = deferred<never>()
+    const cancel = (error: PlinthError): void => {
+      canceled.reject(error)
+      controller.abort(error)
+    }
+    const { signal, timeout = this.options.timeout ?? timeoutDefaultMs } = request
+    const limit = (call: Call): (() => void)[] => [limitCall(call, cancel), this.closing.add(() => cancel(closed()))]
+    const stops = limit({ signal, timeout })
     try {
-      const reply = this.#sendRepeatedly(method, path, request, controller.signal, Date.now() + timeout)
-      return await Promise.race([canceled, reply])
-    } catch (error) {
-      isStream = false
-      throw error
+      const sending = this.#sendRepeatedly(method, path, request, controller.signal, Date.now() + timeout)
+      const reply = await Promise.race([canceled.promise, sending])
+      // A stream can be aborted for as long as it is read.
+      if (request.as === 'stream') limit({ signal })
+      return reply
     } finally {
-      stopTimer()
-      if (!isStream) {
-        stopSignal()
-        this.#calls.delete(cancel)
-      }
+      for (const stop of stops) stop()
     }
   }
 
@@ -107,8 +96,8 @@ export class Core {
     signal: AbortSignal,
     deadline: number,
   ): Promise<Reply> {
-    const isRepeatable = /^(?:GET|HEAD)$/.test(method) || request.isRepeatable || request.idempotencyKey
-    const retries = isRepeatable ? (request.retries ?? this.options.retries ?? retriesDefault) : 0
+    const isRepeatable = /^(GET|HEAD)$/.test(method) || request.idempotencyKey
+    const { retries = isRepeatable ? (this.options.retries ?? retriesDefault) : 0 } = request
     for (let attempt = 0; ; attempt++)
       try {
         return await this.#authenticated(method, path, request, signal)
@@ -121,11 +110,11 @@ export class Core {
 
   /** Sends the request once, and once more with a new token where the server rejects the token. */
   async #authenticated(method: string, path: string, request: Request, signal: AbortSignal): Promise<Reply> {
-    const token = request.isAnonymous ? null : await this.accessToken()
+    const { token = await this.accessToken() } = request
     try {
       return await this.#attempt(method, path, request, signal, token)
     } catch (error) {
-      const isRejected = /^(?:token-expired|invalid-token)$/.test((error as PlinthError).slug)
+      const isRejected = /^(token-expired|invalid-token)$/.test((error as PlinthError).slug)
       const renewed = isRejected && token && (await this.credentials?.renew(token))
       if (!renewed || renewed === token) throw error
       return this.#attempt(method, path, request, signal, renewed)
@@ -139,18 +128,19 @@ export class Core {
     signal: AbortSignal,
     token: string | null,
   ): Promise<Reply> {
-    const { body, as } = request
-    const all = {
+    const { as } = request
+    const json = JSON.stringify(request.body)
+    const headers = {
       'X-Platform-Service-Key': this.options.serviceKey,
       Authorization: token && `Bearer ${token}`,
-      'Content-Type': body === undefined ? null : 'application/json',
+      'Content-Type': json && 'application/json',
       'Idempotency-Key': request.idempotencyKey,
       ...request.headers,
     }
     const init = {
       method,
-      headers: Object.entries(all).filter((header): header is [string, string] => Boolean(header[1])),
-      body: request.raw ?? (body === undefined ? null : JSON.stringify(body)),
+      headers: Object.entries(headers).filter(([, value]) => value) as [string, string][],
+      body: request.raw ?? json,
       signal,
     }
     let response: Response
@@ -161,7 +151,7 @@ export class Core {
         return { headers: response.headers, data: as === 'blob' ? await response.blob() : response.body }
       text = await response.text()
     } catch (cause) {
-      throw failure('network', 'The server cannot be reached', cause)
+      throw failure('network', 'No connection', cause)
     }
     return readReply(response, text)
   }
@@ -169,23 +159,25 @@ export class Core {
 
 /** The data of a response, or the error that it states. A page of a proxy is neither. */
 function readReply({ ok, status, headers }: Response, text: string): Reply {
-  let data: unknown = null
+  let data = null
   try {
     if (text) data = JSON.parse(text)
     if (ok) return { headers, data }
   } catch {
     // Not the server's.
   }
-  const seconds = Number.parseFloat(headers.get('retry-after') ?? '')
-  const error = data as Partial<PlinthError> | null
+  const seconds = /^\d+/.exec(`${headers.get('retry-after')}`)
+  const invalid = { slug: 'invalid-answer', message: `Status ${status}` }
+  const { slug, message, data: details } = !ok && data?.slug ? data : invalid
   throw new PlinthError({
     status,
-    ...(!ok && typeof error?.slug === 'string'
-      ? { slug: error.slug, message: String(error.message), data: error.data }
-      : { slug: 'invalid-answer', message: `Status ${status} without an answer of Plinth` }),
+    slug,
+    message,
+    data: details,
     requestId: headers.get('x-request-id') ?? undefined,
-    retryAfterMs: seconds >= 0 ? seconds * 1000 : undefined,
+    // A date, which proxies may send, is not used.
+    retryAfterMs: seconds ? Number(seconds[0]) * 1000 : undefined,
   })
 }
 
-const closed = (): PlinthError => failure('aborted', 'The client is closed')
+const closed = (): PlinthError => failure('aborted', 'Client closed')

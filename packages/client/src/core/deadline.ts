@@ -10,11 +10,9 @@ export interface Call {
 
 /** Calls `fail` when the call is aborted or its time is over. Returns the function that ends both. */
 export function limitCall({ signal, timeout }: Call, fail: (error: PlinthError) => void): () => void {
-  const onAbort = (): void => fail(failure('aborted', 'The call was aborted', signal?.reason))
-  const timer =
-    timeout === undefined
-      ? undefined
-      : setTimeout(() => fail(failure('timeout', `No answer in ${timeout} ms`)), timeout)
+  const onAbort = (): void => fail(failure('aborted', 'Aborted', signal?.reason))
+  let timer: ReturnType<typeof setTimeout> | undefined
+  if (timeout !== undefined) timer = setTimeout(() => fail(failure('timeout', `No answer in ${timeout} ms`)), timeout)
   signal?.addEventListener('abort', onAbort)
   if (signal?.aborted) onAbort()
   return () => {
@@ -34,8 +32,8 @@ export async function delay(timeout: number, signal?: AbortSignal): Promise<void
 
 /** Longest wait between two attempts without `Retry-After`, and the base of its growth, in milliseconds. */
 const backoffMaxMs = 30_000
-const backoffBaseMs = 200
+const backoffBaseMs = 400
 
 /** Exponential backoff with full jitter, in milliseconds. */
 export const backoffMs = (attempt: number): number =>
-  Math.random() * Math.min(backoffMaxMs, backoffBaseMs * 2 ** (attempt + 1))
+  Math.random() * Math.min(backoffMaxMs, backoffBaseMs * 2 ** attempt)

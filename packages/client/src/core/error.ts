@@ -35,14 +35,17 @@ export class PlinthError extends Error {
     Object.assign(this, details, {
       name: 'PlinthError',
       status,
-      retryable: [status, details.slug].some((reason) => retryable.includes(reason)),
+      retryable: retryable.includes(status) || retryable.includes(details.slug),
     })
   }
 }
 
 /** Recognizes an error of the client by its name, so also of another copy of this package. */
 export const isPlinthError = (error: unknown, slug?: string): error is PlinthError =>
-  error instanceof Error && error.name === 'PlinthError' && (slug === undefined || (error as PlinthError).slug === slug)
+  (error as PlinthError | null)?.name === 'PlinthError' && (!slug || (error as PlinthError).slug === slug)
 
 export const failure = (slug: string, message: string, cause?: unknown): PlinthError =>
   new PlinthError({ slug, message, cause })
+
+export const notLoaded = (feature: string): PlinthError =>
+  failure('feature-not-loaded', `Pass \`${feature}\` to createClient`)

@@ -1,8 +1,8 @@
 /** A set of callbacks. */
 
 export interface Listeners<Args extends readonly unknown[] = []> {
-  /** Returns the function that removes the listener. */
-  add(listener: (...args: Args) => void): () => void
+  /** Returns the function that removes the listener, and says whether it was still there. */
+  add(listener: (...args: Args) => void): () => boolean
   /** Calls every listener. One that throws is logged and does not affect the others or the caller. */
   emit(...args: Args): void
 }
@@ -14,9 +14,7 @@ export function createListeners<Args extends readonly unknown[] = []>(): Listene
     add(call) {
       const entry = { call }
       all.add(entry)
-      return () => {
-        all.delete(entry)
-      }
+      return () => all.delete(entry)
     },
     emit(...args) {
       for (const { call } of [...all])

@@ -18,9 +18,10 @@ export function createLocalValues({ url, options }: Core) {
   return {
     storage,
     keyOf,
-    get: async (name: string): Promise<string | null> => (await access(() => storage.get(keyOf(name)))) ?? null,
-    /** Null removes the value. */
-    set: (name: string, value: string | null): Promise<void> =>
-      access(() => (value === null ? storage.remove(keyOf(name)) : storage.set(keyOf(name), value))),
+    get: async (name: string): Promise<string | undefined> =>
+      (await access(() => storage.get(keyOf(name)))) ?? undefined,
+    /** Nothing removes the value. */
+    set: (name: string, value: string | null | undefined): Promise<void> =>
+      access(() => (value ? storage.set(keyOf(name), value) : storage.remove(keyOf(name)))),
   }
 }

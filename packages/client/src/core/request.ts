@@ -19,12 +19,10 @@ export interface Request extends Call {
   readonly headers?: Readonly<Record<string, string | undefined>> | undefined
   /** The key under which the server executes the request at most once, which makes a POST repeatable. */
   readonly idempotencyKey?: string | undefined
-  /** Whether a write may be sent twice because it has the same effect. */
-  readonly isRepeatable?: boolean | undefined
-  /** Attempts after the first one, for a request that is repeatable. */
+  /** Attempts after the first one. Without it, only reads and requests with an idempotency key are repeated. */
   readonly retries?: number | undefined
-  /** Whether to send the request without credentials. */
-  readonly isAnonymous?: boolean | undefined
+  /** The access token in place of the client's; null for a request without credentials. */
+  readonly token?: string | null | undefined
   /** For the bytes of the response in place of its JSON. */
   readonly as?: 'blob' | 'stream' | undefined
 }

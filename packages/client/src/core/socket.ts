@@ -4,7 +4,7 @@
  */
 import type { Core } from './core.ts'
 import { backoffMs } from './deadline.ts'
-import { failure } from './error.ts'
+import { notLoaded } from './error.ts'
 
 export type Message = { readonly type?: unknown; readonly [member: string]: unknown }
 
@@ -20,8 +20,11 @@ export interface SocketEvents {
   onEnd?(): void
 }
 
-/** Interval of pings, and how long an answer may take, in milliseconds. The server closes sockets silent for 45 s. */
-const pingIntervalMs = 25_000
+/**
+ * Pause after which a ping is sent, and how long an answer may take, in milliseconds. The server closes sockets silent
+ * for 45 s.
+ */
+const pingPauseMs = 25_000
 const answerWaitMs = 10_000
 
 /** Close codes after which another attempt would have the same result. */
@@ -34,17 +37,17 @@ export class ReconnectingSocket {
   readonly #core: Core
   readonly #path: string
   readonly #events: SocketEvents
-  readonly #cleanups: (() => void)[] = []
+  /** Stops watching the page; undefined while the socket is stopped. */
+  #unwatch: (() => void) | undefined
   #socket: WebSocket | undefined
-  #retry: ReturnType<typeof setTimeout> | undefined
-  #ping: ReturnType<typeof setInterval> | undefined
-  #answer: ReturnType<typeof setTimeout> | undefined
+  /** What happens next unless something else does: a ping, the end of a wait for an answer, or an attempt. */
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #isAwaiting = false
   #attempts = 0
   /** The token that the socket has sent; null where it has none. */
   #token: string | null = null
-  /** Identifies the attempt in progress; an older one has no effect any more. */
-  #attempt: object | undefined
-  #isStopped = true
+  /** Counts what connects or ends the socket; an earlier attempt, which awaited something meanwhile, has no effect. */
+  #attempt = 0
   isReady = false
 
   /** `path` begins with a slash. */
@@ -52,30 +55,28 @@ export class ReconnectingSocket {
     this.#core = core
     this.#path = path
     this.#events = events
+    core.token.add(() => void this.#renewAuth())
+    core.closing.add(() => this.stop())
   }
 
   /** Throws if the runtime has no WebSocket. */
   start(): void {
-    if (!this.#isStopped) return
-    const { options, token } = this.#core
-    if (!this.#WebSocket) throw failure('feature-not-loaded', 'Pass a `WebSocket`; this runtime has none')
-    this.#isStopped = false
-    this.#cleanups.push(
-      token.add(() => void this.#renewAuth()),
-      (options.lifecycle ?? pageLifecycle)((event) => (event === 'wake' ? this.#wake() : this.#lose())),
-    )
+    if (this.#unwatch) return
+    const { WebSocket = globalThis.WebSocket, lifecycle = pageLifecycle } = this.#core.options
+    if (!WebSocket) throw notLoaded('WebSocket')
+    this.#unwatch = lifecycle((event) => (event === 'wake' ? this.#wake() : this.#lose()))
     void this.#connect()
   }
 
   stop(): void {
-    this.#isStopped = true
-    for (const cleanUp of this.#cleanups.splice(0)) cleanUp()
+    this.#unwatch?.()
+    this.#unwatch = undefined
     this.#drop()
   }
 
   /** Connects again, with the current credentials. */
   restart(): void {
-    if (this.#isStopped) return
+    if (!this.#unwatch) return
     this.#lose()
     this.#attempts = 0
     void this.#connect()
@@ -86,14 +87,10 @@ export class ReconnectingSocket {
     if (this.isReady) this.#write(message)
   }
 
-  get #WebSocket(): SocketConstructor | undefined {
-    return (this.#core.options.WebSocket ?? globalThis.WebSocket) as SocketConstructor | undefined
-  }
-
   async #connect(): Promise<void> {
-    const attempt = {}
-    this.#attempt = attempt
+    const attempt = ++this.#attempt
     const { url, options } = this.#core
+    const { WebSocket = globalThis.WebSocket, serviceKey } = options
     let token: string | null
     try {
       token = await this.#core.accessToken()
@@ -103,8 +100,8 @@ export class ReconnectingSocket {
     }
     if (this.#attempt !== attempt) return
     this.#token = token
-    const headers = options.serviceKey && { headers: { 'X-Platform-Service-Key': options.serviceKey } }
-    const socket = new (this.#WebSocket as SocketConstructor)(url.replace(/^http/, 'ws') + this.#path, headers)
+    const headers = serviceKey && { headers: { 'X-Platform-Service-Key': serviceKey } }
+    const socket = new (WebSocket as SocketConstructor)(url.replace(/^http/, 'ws') + this.#path, headers)
     this.#socket = socket
     this.#awaitAnswer()
     socket.onopen = () => {
@@ -121,18 +118,17 @@ export class ReconnectingSocket {
   }
 
   #ready(): void {
-    this.#hasAnswer()
     this.isReady = true
     this.#attempts = 0
-    this.#ping = setInterval(() => this.#checkAlive(), pingIntervalMs)
+    this.#pause()
     this.#events.onReady()
   }
 
   #receive(data: unknown): void {
-    this.#hasAnswer()
+    if (this.isReady && this.#isAwaiting) this.#pause()
     let messages: Message[]
     try {
-      messages = [JSON.parse(String(data))].flat()
+      messages = [JSON.parse(data as string)].flat()
     } catch {
       return
     }
@@ -151,8 +147,7 @@ export class ReconnectingSocket {
       return this.#events.onEnd()
     }
     this.#lose()
-    const attempt = {}
-    this.#attempt = attempt
+    const attempt = this.#attempt
     try {
       // Decides whether the session has ended; if so, the identity changes.
       if (code === authFailedCode && token) await this.#core.credentials?.renew(token)
@@ -162,19 +157,22 @@ export class ReconnectingSocket {
     this.#reconnect(attempt)
   }
 
-  #reconnect(attempt: object): void {
-    if (this.#attempt === attempt) this.#retry = setTimeout(() => void this.#connect(), backoffMs(this.#attempts++))
+  #reconnect(attempt: number): void {
+    if (this.#attempt === attempt) this.#after(backoffMs(this.#attempts++), () => this.#connect())
+  }
+
+  #after(ms: number, work: () => unknown): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(work, ms)
   }
 
   /** Forgets the socket and closes it. */
   #drop(): void {
     const socket = this.#socket
     this.#socket = undefined
-    this.#attempt = undefined
-    this.isReady = false
-    clearTimeout(this.#retry)
-    clearInterval(this.#ping)
-    this.#hasAnswer()
+    this.#attempt++
+    this.isReady = this.#isAwaiting = false
+    clearTimeout(this.#timer)
     socket?.close()
   }
 
@@ -182,6 +180,11 @@ export class ReconnectingSocket {
   #lose(): void {
     this.#drop()
     this.#events.onDown()
+  }
+
+  #pause(): void {
+    this.#isAwaiting = false
+    this.#after(pingPauseMs, () => this.#checkAlive())
   }
 
   /** Sends a ping; without an answer the connection is dead, which TCP may report minutes later or never. */
@@ -192,12 +195,9 @@ export class ReconnectingSocket {
   }
 
   #awaitAnswer(): void {
-    this.#answer ??= setTimeout(() => void this.#onClose(0), answerWaitMs)
-  }
-
-  #hasAnswer(): void {
-    clearTimeout(this.#answer)
-    this.#answer = undefined
+    if (this.#isAwaiting) return
+    this.#isAwaiting = true
+    this.#after(answerWaitMs, () => this.#onClose(0))
   }
 
   /** Sends the current token if the socket has an older one, so that the server does not close it at its expiry. */
@@ -214,17 +214,15 @@ export class ReconnectingSocket {
   }
 
   #write(message: object): void {
-    if (this.#socket?.readyState === 1) this.#socket.send(JSON.stringify(message))
+    this.#socket?.send(JSON.stringify(message))
   }
 }
 
 /** Wakes when the device is online or the visibility of the page changes. */
 export function pageLifecycle(listener: (event: 'wake') => void): () => void {
+  const controller = new AbortController()
   const wake = (): void => listener('wake')
-  const change = (method: 'addEventListener' | 'removeEventListener'): void => {
-    globalThis[method]?.('online', wake)
-    globalThis.document?.[method]('visibilitychange', wake)
-  }
-  change('addEventListener')
-  return () => change('removeEventListener')
+  globalThis.addEventListener?.('online', wake, controller)
+  globalThis.document?.addEventListener('visibilitychange', wake, controller)
+  return () => controller.abort()
 }

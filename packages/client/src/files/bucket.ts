@@ -5,23 +5,17 @@ import { PlinthError } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
 import { queryString, type Request } from '../core/request.ts'
 import type { FileData, FileIdentity, FileListOptions, ImageOptions, UploadOptions } from '../types/files.ts'
-import { readBytes, uploadParts } from './parts.ts'
+import { partBytes, readPart, uploadParts } from './parts.ts'
+import type { Target } from './target.ts'
 import { cancelUpload, uploadInChunks } from './tus.ts'
 
-/** From this size on, an upload is resumable. */
-const resumableBytes = 5 * 1024 * 1024
 /** Keys of one request. */
 const batchMax = 100
 
 interface FileListAnswer {
-  readonly objects: object[]
-  readonly files?: object[]
+  readonly files: object[]
   readonly cursor: string | null
 }
-
-/** What recognizes the same file after the page was loaded again. */
-const fingerprintOf = (path: string, key: string, { size, type, lastModified, name }: FileIdentity): string =>
-  `upload:${JSON.stringify([path, key, size, type, lastModified, name])}`
 
 /** The encoded slash reaches every key, also one that looks like another path. */
 const pathOf = (key: string): string => `/${encodeURIComponent(key)}`
@@ -40,48 +34,26 @@ export class Bucket {
     return this.#core.json(method, this.#path + path, request)
   }
 
-  async upload(key: string, data: FileData, options: UploadOptions = {}): Promise<object> {
-    const { contentType, metadata, onProgress, signal } = options
-    const progress = (total: number | null) => (sent: number) => onProgress?.({ sent, total })
+  #target(key: string, options: UploadOptions = {}): Target {
+    return { core: this.#core, path: this.#path, key, options }
+  }
+
+  async upload(key: string, data: FileData, options?: UploadOptions): Promise<object> {
+    const target = this.#target(key, options)
     // React Native has no `ReadableStream`.
     if (globalThis.ReadableStream && data instanceof ReadableStream) {
       const reader = data.getReader()
-      const first = await readBytes(reader, resumableBytes)
-      if (first.isEnd) return this.#uploadDirectly(key, first.data, options)
-      const upload = { core: this.#core, path: this.#path, key, contentType, metadata, signal }
-      return uploadParts({ ...upload, onProgress: progress(null) }, first.data, reader)
+      const first = await readPart(reader)
+      return first.size < partBytes ? uploadDirectly(target, first) : uploadParts(target, first, reader)
     }
-    const blob = data instanceof Blob ? data : new Blob([data as BlobPart], { type: contentType ?? '' })
-    if (blob.size < resumableBytes) return this.#uploadDirectly(key, blob, options)
-    const path = `${this.#path}/uploads/tus`
-    const named: Record<string, string> = { key, contentType: contentType ?? blob.type }
-    if (metadata) named.customMetadata = JSON.stringify(metadata)
-    await uploadInChunks({
-      core: this.#core,
-      path,
-      data: blob,
-      metadata: named,
-      fingerprint: options.resume !== false && 'lastModified' in blob ? fingerprintOf(path, key, blob as File) : null,
-      signal,
-      onProgress: progress(blob.size),
-    })
+    const blob = data instanceof Blob ? data : new Blob([data as BlobPart])
+    if (blob.size < partBytes) return uploadDirectly(target, blob)
+    await uploadInChunks(target, blob)
     return this.metadata(key)
   }
 
-  async #uploadDirectly(key: string, data: Blob, options: UploadOptions): Promise<object> {
-    const { contentType = data.type, metadata, onProgress, signal, timeout } = options
-    const form = new FormData()
-    form.append('key', key)
-    if (metadata) form.append('metadata', JSON.stringify(metadata))
-    form.append('file', data.type === contentType ? data : data.slice(0, data.size, contentType), 'file')
-    onProgress?.({ sent: 0, total: data.size })
-    const file = await this.#json('POST', '/upload', { raw: form, signal, timeout })
-    onProgress?.({ sent: data.size, total: data.size })
-    return file
-  }
-
   cancelUpload(key: string, file: FileIdentity): Promise<void> {
-    return cancelUpload(this.#core, fingerprintOf(`${this.#path}/uploads/tus`, key, file))
+    return cancelUpload(this.#target(key), file)
   }
 
   download(key: string, options?: Call): Promise<Blob> {
@@ -90,8 +62,8 @@ export class Bucket {
 
   async list({ prefix, cursor, limit, ...options }: FileListOptions = {}): Promise<object> {
     const query = { prefix, cursor, limit }
-    const { files, objects, cursor: next } = await this.#json<FileListAnswer>('GET', '', { ...options, query })
-    return { items: files ?? objects, cursor: next }
+    const { files, cursor: next } = await this.#json<FileListAnswer>('GET', '', { ...options, query })
+    return { items: files, cursor: next }
   }
 
   metadata(key: string): Promise<object> {
@@ -110,8 +82,7 @@ export class Bucket {
       const body = { keys: key.slice(at, at + batchMax) }
       failed.push(...(await this.#json<{ failed: object[] }>('POST', '/delete-batch', { body })).failed)
     }
-    if (failed.length > 0)
-      throw new PlinthError({ slug: 'not-deleted', message: `${failed.length} files were not deleted`, data: failed })
+    if (failed.length > 0) throw new PlinthError({ slug: 'not-deleted', message: 'Files not deleted', data: failed })
   }
 
   signedUrl(key: string, options?: object): Promise<object> {
@@ -125,6 +96,19 @@ export class Bucket {
   url(key: string, image: ImageOptions = {}): string {
     return this.#core.url + this.#path + pathOf(key) + queryString(image)
   }
+}
+
+async function uploadDirectly({ core, path, key, options }: Target, data: Blob): Promise<object> {
+  const { size } = data
+  const { contentType = data.type, metadata, onProgress, signal, timeout } = options
+  const form = new FormData()
+  form.append('key', key)
+  if (metadata) form.append('metadata', JSON.stringify(metadata))
+  form.append('file', data.slice(0, size, contentType), 'file')
+  onProgress?.({ sent: 0, total: size })
+  const file = await core.json<object>('POST', `${path}/upload`, { raw: form, signal, timeout })
+  onProgress?.({ sent: size, total: size })
+  return file
 }
 
 /** Files: uploads of any size, downloads, metadata and signed URLs. */

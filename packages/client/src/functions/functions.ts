@@ -15,16 +15,18 @@ async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<u
       const events = text.split('\n\n')
       text = events.pop() as string
       for (const event of events) {
-        const data = JSON.parse(/^data: ?(.*)$/m.exec(event)?.[1] ?? 'null')
+        const line = /^data: ?(.*)$/m.exec(event)?.[1]
+        if (line === undefined) continue
+        const data = JSON.parse(line)
         if (/^event: ?error$/m.test(event)) throw new PlinthError({ ...data, status: data.code })
-        if (/^data:/m.test(event)) yield data
+        yield data
       }
       // The page of a proxy, or a stream that ended within an event.
       if (done && text) throw failure('invalid-answer', 'Not a stream of events')
       if (done) return
     }
   } catch (cause) {
-    throw isPlinthError(cause) ? cause : failure('network', 'The stream was interrupted', cause)
+    throw isPlinthError(cause) ? cause : failure('network', 'Stream interrupted', cause)
   } finally {
     // A consumer that stops early ends the request.
     await reader.cancel().catch(() => undefined)

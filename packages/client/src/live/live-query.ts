@@ -1,10 +1,9 @@
 /**
- * A live list: subscribes, lists, applies what has changed since, and then follows the changes for as long as it is
- * used. After a disconnect it resumes; where the server no longer knows the changes, it lists again.
+ * A live list or record: subscribes, lists, applies what has changed since, and then follows the changes for as long as
+ * it is used. After a disconnect it resumes; where the server no longer knows the changes, it lists again.
  */
 
 import { backoffMs, delay } from '../core/deadline.ts'
-import { deferred } from '../core/deferred.ts'
 import type { PlinthError } from '../core/error.ts'
 import { later } from '../core/later.ts'
 import { createListeners } from '../core/listeners.ts'
@@ -12,22 +11,25 @@ import type { Message } from '../core/socket.ts'
 import type { ListCache } from '../offline/list-cache.ts'
 import { Query, type QueryParts, type Row } from '../records/query.ts'
 import { findVersion, setVersion } from '../records/versions.ts'
-import type { Observer, TableWrites } from './optimistic.ts'
+import type { Observer, Writes } from './optimistic.ts'
 import { orderOf } from './order.ts'
-import type { Change, Subscription, Subscriptions } from './subscriptions.ts'
-import { createWindow, spareRows, type Window } from './window.ts'
+import type { Change, Subscribe, Subscriber } from './subscriptions.ts'
+import { spareRows, Window } from './window.ts'
 
 export type Status = 'loading' | 'live' | 'stale' | 'closed'
 
 export interface Snapshot {
-  readonly items: readonly Row[]
-  readonly status: Status
-  readonly error?: PlinthError
+  /** Of a list. */
+  readonly items?: readonly Row[]
   /** Optimistic writes that the list shows and the server has not confirmed yet. */
-  readonly pending: number
+  readonly pending?: number
+  /** Of a record. */
+  readonly record?: Row | null
+  readonly status: Status
+  readonly error?: PlinthError | undefined
 }
 
-/** Rows of a list without a limit, the server's largest page, and the largest limit. */
+/** Rows of a list without a limit, and the largest limit. */
 const limitDefault = 100
 const limitMax = 1000
 /**
@@ -37,71 +39,62 @@ const limitMax = 1000
 const lingerMs = 1_000
 
 /** A short name of a query, so that equal queries of all clients share one subscription on the server. */
-export function tagOf(text: string): string {
-  // FNV-1a with 64 bits.
-  let hash = 0xcbf29ce484222325n
-  for (const char of text) hash = BigInt.asUintN(64, (hash ^ BigInt(char.codePointAt(0) as number)) * 0x100000001b3n)
-  return hash.toString(36)
+function tagOf(text: string): string {
+  // A hash below 2 ** 44, times 257, is an exact number.
+  const add = (hash: number, char: string): number => (hash * 257 + (char.codePointAt(0) as number)) % 0xfffffffffef
+  return [...text].reduce(add, 0).toString(36)
 }
 
 /** What the lists of a client share. */
 export interface Shared {
-  readonly subscriptions: Subscriptions
-  /** The lists in use by key; equal queries share one. */
+  readonly subscribe: Subscribe
+  /** The lists by key; equal queries share one. */
   readonly active: Map<string, LiveQuery>
-  /** The optimistic writes of the table at a path. */
-  writesOf(path: string): TableWrites
+  /** The lists that have users, or had until a moment ago. */
+  readonly used: Set<LiveQuery>
+  readonly writes: Writes
 }
 
-export class LiveQuery {
-  readonly key: string
+export class LiveQuery implements Observer, Subscriber {
+  readonly channel: string
+  readonly path: string
+  /** Of the rows that are kept: with what sorts and filters need, and more than are shown. */
+  readonly parts: QueryParts
+  readonly window: Window
   readonly #query: Query
-  readonly #parts: QueryParts
-  readonly #limit: number
+  readonly #isRecord: boolean
+  readonly #key: string
   readonly #shared: Shared
-  readonly #writes: TableWrites
   readonly #listeners = createListeners()
-  readonly #subscription: Subscription
-  readonly #window: Window
-  readonly #observer: Observer
   readonly #projections = new WeakMap<Row, Row>()
-  #cleanUp: (() => void) | undefined
-  #unwatch: (() => void) | undefined
-  /** The current reading of the list, and what has changed since it began; an older one is ignored. */
-  #listing: { changes: Change[] } | undefined
+  #unsubscribe: (() => void) | undefined
+  /** What has changed since the list is being read; an earlier reading is ignored. */
+  #missed: Change[] | undefined
+  /** Whether the list that is being read shows the right rows, only fewer than it could. */
+  #isRefill = false
   #users = 0
   #lingering: ReturnType<typeof setTimeout> | undefined
-  #status: Status = 'loading'
+  /** Why the server refuses the list. */
   #error: PlinthError | undefined
   #snapshot: Snapshot | undefined
-  #first = deferred<readonly Row[]>()
+  #ready: Promise<unknown> | undefined
+  /** Whether there are rows to show: those of the last visit, or of the server. */
+  #hasRows = false
   /** Whether the rows are those of the server, up to the changes that its cursor resumes. */
   #isListed = false
   #isConnected = false
 
-  constructor(query: Query, key: string, shared: Shared) {
-    this.key = key
+  constructor(query: Query, isRecord: boolean, key: string, shared: Shared) {
+    const { source, parts } = query
+    const { filter, orFilter, sort, limit = limitDefault } = parts
     this.#query = query
+    this.#isRecord = isRecord
+    this.#key = key
     this.#shared = shared
-    this.#writes = shared.writesOf(query.source.path)
-    const { filter, orFilter, sort, limit = limitDefault } = query.parts
-    this.#limit = Math.min(limit, limitMax)
-    // Rows are kept with what sorts and filters need, and shown with the selected fields.
-    this.#parts = { filter, orFilter, sort, fields: [], limit: this.#limit + spareRows }
-    this.#window = createWindow(orderOf(sort), this.#limit)
-    this.#observer = { window: this.#window, parts: this.#parts, changed: () => this.#changed() }
-    const { channel } = query.source
-    const conditions = [...filter, ...orFilter].length > 0 && tagOf(JSON.stringify([filter, orFilter]))
-    this.#subscription = {
-      channel: conditions ? `${channel}#${conditions}` : channel,
-      conditions: { filters: filter, orFilters: orFilter },
-      onMessage: (message) => this.#receive(message),
-      onDown: () => {
-        this.#isConnected = false
-        if (this.#status === 'live') this.#setStatus('stale')
-      },
-      onRefused: (error) => this.#refuse(error),
-    }
+    this.window = new Window(orderOf(parts), Math.min(limit, limitMax))
+    this.parts = { filter, orFilter, sort, limit: this.window.limit + spareRows }
+    this.path = source.path
+    this.channel = `${source.channel}#${tagOf(JSON.stringify([filter, orFilter]))}`
     shared.active.set(key, this)
     this.#linger()
   }
@@ -112,24 +105,31 @@ export class LiveQuery {
   }
 
   /** The first complete list. Rejects if the server refuses it; while the server is away, it waits. */
-  get ready(): Promise<readonly Row[]> {
-    const leave = this.subscribe(() => undefined)
-    const { promise } = this.#first
-    promise.then(leave, leave)
-    return promise
+  get ready(): Promise<unknown> {
+    if (this.#ready) return this.#ready
+    this.#ready = new Promise((resolve, reject) => {
+      const finish = (): void => {
+        const { items, record = items } = this.current
+        if (this.#error) reject(this.#error)
+        else if (this.#isListed) resolve(record)
+        else return
+        leave()
+      }
+      const leave = this.subscribe(finish)
+      finish()
+    })
+    // The error is also visible in the state.
+    this.#ready.catch(() => undefined)
+    return this.#ready
   }
 
   subscribe(listener: () => void): () => void {
     const remove = this.#listeners.add(listener)
     this.#users++
-    this.#unwatch ??= this.#query.source.core.identity.add(() => this.#startOver())
-    if (this.#status !== 'closed') this.#start()
-    let isOver = false
+    this.#shared.used.add(this)
+    if (!this.#error) this.start()
     return () => {
-      if (isOver) return
-      isOver = true
-      remove()
-      if (--this.#users === 0) this.#linger()
+      if (remove() && --this.#users === 0) this.#linger()
     }
   }
 
@@ -140,15 +140,12 @@ export class LiveQuery {
   #linger(): void {
     clearTimeout(this.#lingering)
     this.#lingering = later(() => {
-      const isUsed = this.#users > 0
-      if (isUsed && this.#status !== 'closed') return
-      const { active } = this.#shared
-      if (active.get(this.key) === this) active.delete(this.key)
-      if (isUsed) return
-      this.#unwatch?.()
-      this.#unwatch = undefined
-      this.#stop()
-      if (this.#status !== 'closed') this.#reset()
+      const { active, used } = this.#shared
+      if (this.#users === 0) {
+        used.delete(this)
+        if (!this.#error) this.reset()
+      } else if (!this.#error) return
+      if (active.get(this.#key) === this) active.delete(this.#key)
     }, lingerMs)
   }
 
@@ -159,150 +156,117 @@ export class LiveQuery {
 
   /** Shows the rows of the last visit until the list is read. */
   async #restore(): Promise<void> {
-    const saved = await this.#cache?.get(this.key)
-    if (!saved || !this.#cleanUp || this.#status !== 'loading') return
-    this.#window.reset(saved.rows, saved.isComplete)
-    this.#setStatus('stale')
+    const saved = await this.#cache?.get(this.#key)
+    if (!saved || !this.#unsubscribe || this.#hasRows) return
+    this.window.reset(saved.rows, saved.isComplete)
+    this.#hasRows = true
+    this.changed()
   }
 
-  #start(): void {
-    if (this.#status === 'loading') void this.#restore()
-    if (this.#cleanUp) return
-    const { active, subscriptions } = this.#shared
-    active.set(this.key, this)
-    const unwatchWrites = this.#writes.watch(this.#observer)
-    this.#cleanUp = () => {
-      unwatchWrites()
-      subscriptions.remove(this.#subscription)
+  start(): void {
+    if (!this.#hasRows) void this.#restore()
+    this.#shared.active.set(this.#key, this)
+    try {
+      this.#unsubscribe ??= this.#shared.subscribe(this)
+    } catch (error) {
+      this.refuse(error as PlinthError)
     }
-    subscriptions.add(this.#subscription)
   }
 
-  #stop(): void {
-    this.#cleanUp?.()
-    this.#cleanUp = undefined
-    this.#forgetRows()
-  }
-
-  #forgetRows(): void {
-    this.#listing = undefined
-    this.#isListed = false
-    this.#window.reset([], true)
-  }
-
-  #reset(): void {
-    const first = this.#first
-    if (this.#status !== 'loading') this.#first = deferred()
-    // Rows of the last visit do not resolve `ready`, so it may still be awaited.
-    if (first !== this.#first) this.#first.promise.then(first.resolve, first.reject)
-    this.#error = undefined
-    this.#setStatus('loading')
-  }
-
-  /** Another user is signed in: shows nothing of the previous one, and asks again where that one was refused. */
-  #startOver(): void {
-    this.#forgetRows()
-    this.#reset()
-    this.#start()
-  }
-
-  #refuse(error: PlinthError): void {
-    this.#stop()
-    this.#linger()
+  /** Ends the subscription, and shows no rows until it starts again. */
+  reset(error?: PlinthError): void {
+    this.#unsubscribe?.()
+    this.#unsubscribe = undefined
+    this.#missed = undefined
+    this.#isConnected = this.#isListed = this.#hasRows = false
+    this.window.reset([], true)
     this.#error = error
-    this.#first.reject(error)
-    this.#cache?.remove(this.key)
-    this.#setStatus('closed')
+    if (!error) this.#ready = undefined
+    this.changed()
   }
 
-  #receive(message: Message): void {
+  refuse(error: PlinthError): void {
+    this.reset(error)
+    this.#linger()
+    this.#cache?.remove(this.#key)
+  }
+
+  receive(message: Message): void {
     const { type } = message
-    if (type === 'db_change') this.#apply([message as Change])
-    if (type === 'batch_changes') this.#apply(message.changes as Change[])
-    if (type === 'subscribed') this.#isConnected = true
-    if (type === 'resync' || (type === 'subscribed' && !(message.recovered && this.#isListed))) void this.#list()
-    else if (type === 'subscribed' && !this.#listing) this.#setLive([])
+    const isSubscribed = type === 'subscribed'
+    if (isSubscribed || type === 'down') this.#isConnected = isSubscribed
+    if (type === 'resync' || (isSubscribed && !(message.recovered && this.#isListed))) void this.#list(false)
+    else if (isSubscribed || type === 'down') this.#apply([])
+    else if (type === 'db_change') this.#apply([message as Change])
+    else if (type === 'batch_changes') this.#apply(message.changes as Change[])
   }
 
   /** Reads the list, until that succeeds or is refused. What changes meanwhile is applied to it afterwards. */
-  async #list(isRefill = false): Promise<void> {
-    const listing = { changes: [] as Change[] }
-    this.#listing = listing
-    if (this.#status === 'live' && !isRefill) this.#setStatus('stale')
-    for (let attempt = 0; this.#listing === listing; attempt++)
-      try {
-        listing.changes = []
-        const { rows, isComplete } = await this.#readRows()
-        if (this.#listing !== listing) return
-        this.#listing = undefined
-        this.#isListed = true
-        this.#error = undefined
-        this.#window.reset(rows, isComplete)
-        this.#setLive(listing.changes)
-        this.#first.resolve(this.current.items)
-      } catch (cause) {
-        if (this.#listing !== listing) return
-        const { retryable, slug, retryAfterMs = backoffMs(attempt) } = cause as PlinthError
-        if (!retryable && slug !== 'invalid-answer') return this.#refuse(cause as PlinthError)
-        await delay(retryAfterMs)
-      }
-  }
-
-  /** The rows up to the limit, in several requests where the server's byte budget ends a page early. */
-  async #readRows(): Promise<{ rows: readonly Row[]; isComplete: boolean }> {
-    const wanted = this.#parts.limit as number
-    const query = new Query(this.#query.source, this.#parts)
-    const rows: Row[] = []
-    for (let after = ''; ; ) {
-      const page = await query.limit(Math.min(wanted - rows.length, limitMax)).page({ after })
-      rows.push(...page.items)
-      const isComplete = !page.hasMore && !page.truncated
-      if (isComplete || rows.length >= wanted || page.cursor === null) return { rows, isComplete }
-      after = page.cursor as string
+  async #list(isRefill: boolean, attempt = 0): Promise<void> {
+    const missed: Change[] = []
+    this.#missed = missed
+    this.#isRefill = isRefill
+    this.changed()
+    try {
+      const rows: Row[] = []
+      const query = new Query(this.#query.source, this.parts)
+      for await (const { items } of query.pages()) rows.push(...items)
+      if (this.#missed !== missed) return
+      this.#missed = undefined
+      this.#isListed = this.#hasRows = true
+      this.window.reset(rows, rows.length < (this.parts.limit as number))
+      this.#apply(missed)
+    } catch (cause) {
+      if (this.#missed !== missed) return
+      const { retryable, slug, retryAfterMs = backoffMs(attempt) } = cause as PlinthError
+      if (!retryable && slug !== 'invalid-answer') return this.refuse(cause as PlinthError)
+      await delay(retryAfterMs)
+      if (this.#missed === missed) void this.#list(isRefill, attempt + 1)
     }
-  }
-
-  #setLive(changes: readonly Change[]): void {
-    this.#status = this.#isConnected ? 'live' : 'stale'
-    this.#apply(changes)
   }
 
   #apply(changes: readonly Change[]): void {
-    this.#listing?.changes.push(...changes)
-    for (const { changeType, docId, data, version } of changes) {
-      if (changeType === 'removed' || !data) this.#window.remove(docId, version)
-      else this.#window.put(setVersion(data, version))
-      this.#writes.confirm(this.#observer, docId, version)
+    const { window } = this
+    this.#missed?.push(...changes)
+    for (const { docId, data, version } of changes) {
+      window.set(docId, data && setVersion(data, version), version)
+      this.#shared.writes.confirm(this, docId, version)
     }
-    if (this.#window.needsRefill && !this.#listing && this.#status === 'live') void this.#list(true)
-    this.#cache?.save(this.key, () => (this.#isListed ? this.#window : undefined))
-    this.#changed()
+    // Rows that belong to the list may be missing.
+    if (this.#status === 'live' && !this.#missed && window.bound && window.rows.length < window.limit)
+      void this.#list(true)
+    this.#cache?.save(this.#key, () => (this.#isListed ? { rows: window.rows, isComplete: !window.bound } : undefined))
+    this.changed()
   }
 
-  #setStatus(status: Status): void {
-    this.#status = status
-    this.#changed()
-  }
-
-  #changed(): void {
+  changed(): void {
     this.#snapshot = undefined
     this.#listeners.emit()
   }
 
-  #takeSnapshot(): Snapshot {
-    const { rows, pending } = this.#writes.show(this.#observer)
-    const shown = rows.slice(0, this.#limit)
-    const items = this.#query.parts.fields.length > 0 ? shown.map((row) => this.#project(row)) : shown
-    const snapshot = { items, status: this.#status, pending }
-    return this.#error ? { ...snapshot, error: this.#error } : snapshot
+  get #status(): Status {
+    if (this.#error) return 'closed'
+    if (!this.#hasRows) return 'loading'
+    return this.#isListed && this.#isConnected && (this.#isRefill || !this.#missed) ? 'live' : 'stale'
   }
 
-  #project(row: Row): Row {
+  #takeSnapshot(): Snapshot {
+    const { rows, pending } = this.#shared.writes.show(this)
+    const { fields } = this.#query.parts
+    const shown = rows.slice(0, this.window.limit)
+    const items = fields ? shown.map((row) => this.#project(row, fields)) : shown
+    return {
+      ...(this.#isRecord ? { record: items[0] ?? null } : { items, pending }),
+      status: this.#status,
+      error: this.#error,
+    }
+  }
+
+  #project(row: Row, fields: readonly string[]): Row {
     const known = this.#projections.get(row)
     if (known) return known
-    const fields = this.#query.parts.fields.map((field) => [field, row[field]])
-    const projected = setVersion(Object.fromEntries(fields) as Row, findVersion(row))
-    this.#projections.set(row, projected)
+    const projected = Object.fromEntries(fields.map((field) => [field, row[field]])) as Row
+    this.#projections.set(row, setVersion(projected, findVersion(row)))
     return projected
   }
 }

@@ -4,51 +4,44 @@ import { failure } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
 import type { Query } from '../records/query.ts'
 import type { Table } from '../records/table.ts'
-import { LiveQuery, type Snapshot } from './live-query.ts'
-import { createTableWrites, effectOf, optimisticWrites, type RecordWrite, type TableWrites } from './optimistic.ts'
-import { createSubscriptions } from './subscriptions.ts'
+import { LiveQuery } from './live-query.ts'
+import { createWrites, optimisticWrites, type RecordWrite } from './optimistic.ts'
+import { createSubscribe } from './subscriptions.ts'
 
-/** One record as a list of at most one. */
-function recordOf(list: LiveQuery): object {
-  let shown: { readonly from: Snapshot; readonly current: object } | undefined
-  return {
-    get current() {
-      const from = list.current
-      if (shown?.from !== from) {
-        const { items, pending: _, ...rest } = from
-        shown = { from, current: { record: items[0] ?? null, ...rest } }
-      }
-      return shown.current
-    },
-    get ready() {
-      return list.ready.then(([record = null]) => record)
-    },
-    subscribe: (listener: () => void) => list.subscribe(listener),
-  }
-}
+/** What tables and the feature `persist` use. */
+export type LiveParts = ReturnType<typeof createParts>
 
-function installLive(core: Core): object {
+function createParts(core: Core) {
   const active = new Map<string, LiveQuery>()
-  const writes = new Map<string, TableWrites>()
-  const writesOf = (path: string): TableWrites => {
-    const found = writes.get(path) ?? createTableWrites()
-    writes.set(path, found)
-    return found
-  }
-  const shared = { subscriptions: createSubscriptions(core), active, writesOf }
+  const used = new Set<LiveQuery>()
+  const writes = createWrites(used)
+  const shared = { subscribe: createSubscribe(core), active, used, writes }
+  core.identity.add(() => {
+    const lists = [...used]
+    // All end before the first one starts, so that no socket of the previous user is used again.
+    for (const list of lists) list.reset()
+    for (const list of lists) list.start()
+  })
 
-  const live = (query: Query): LiveQuery => {
+  const open = (query: Query, isRecord: boolean): LiveQuery => {
     if (query.parts.include) throw failure('invalid-input', 'A live list has no `include`')
-    const key = JSON.stringify([query.source.channel, query.parts])
-    return active.get(key) ?? new LiveQuery(query, key, shared)
+    const key = JSON.stringify([query.source.channel, query.parts, isRecord])
+    return active.get(key) ?? new LiveQuery(query, isRecord, key, shared)
   }
-  core.parts.live = live
-  core.parts.liveRecord = (table: Table, id: string) => recordOf(live(table.where('id', '==', id).limit(1)))
-  core.parts.optimistic = (table: Table) => optimisticWrites(writesOf(table.source.path), table)
-  core.parts.show = (write: RecordWrite, answer: Promise<unknown>) =>
-    writesOf(write.path).run(write.id, effectOf(write), () => answer)
-  return {}
+  return {
+    list: (query: Query) => open(query, false),
+    record: (table: Table, id: string) => open(table.where('id', '==', id).limit(1), true),
+    optimistic: (table: Table) => optimisticWrites(writes, table),
+    /** Shows a write until it is answered. */
+    show: (write: RecordWrite, answer: Promise<unknown>) => writes.run(write, () => answer),
+  }
 }
 
 /** Live lists, live records and optimistic writes. Needs `records`. */
-export const live: Feature = { name: 'live', install: installLive }
+export const live: Feature = {
+  name: 'live',
+  install(core) {
+    core.parts.live = createParts(core)
+    return {}
+  },
+}

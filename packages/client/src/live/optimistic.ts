@@ -15,110 +15,11 @@ const changeWaitMs = 5_000
 
 /** A list that shows writes. */
 export interface Observer {
+  /** Of the table. */
+  readonly path: string
   readonly window: Window
   readonly parts: QueryParts
   changed(): void
-}
-
-interface Write {
-  readonly id: string
-  /**
-   * The row with the write applied, then the server's answer; null where it is deleted, undefined where the write does
-   * not concern it.
-   */
-  apply: (row: Row | undefined) => Row | null | undefined
-  /** Of the server's answer. */
-  version?: number | undefined
-  isAnswered: boolean
-  /** Lists that have received the change, or a newer one. */
-  readonly seenBy: Map<Observer, number | undefined>
-}
-
-/** A patch with its operators computed on the known row. */
-function applyPatch(row: Row, patch: object): Row {
-  const patched: Record<string, unknown> = { ...row }
-  for (const [field, value] of Object.entries(patch)) {
-    const { $op, value: by } = (value ?? {}) as { $op?: string; value?: number }
-    if ($op === 'increment') patched[field] = Number(patched[field] ?? 0) + Number(by)
-    else patched[field] = $op === 'deleteField' ? null : value
-  }
-  return setVersion(patched as Row, findVersion(row))
-}
-
-export type TableWrites = ReturnType<typeof createTableWrites>
-
-/** The writes of a table that its lists show. */
-export function createTableWrites() {
-  let writes: Write[] = []
-  const observers = new Set<Observer>()
-
-  const set = (next: Write[]): void => {
-    writes = next
-    for (const { changed } of observers) changed()
-  }
-
-  return {
-    /** Calls `changed` of the observer whenever the writes change. */
-    watch(observer: Observer): () => void {
-      observers.add(observer)
-      return () => observers.delete(observer)
-    },
-
-    /** A list has received a change. */
-    confirm(observer: Observer, id: string, version: number | undefined): void {
-      for (const write of writes) if (write.id === id) write.seenBy.set(observer, version)
-    },
-
-    /** The rows of a list with the writes applied. */
-    show(observer: Observer): { rows: readonly Row[]; pending: number } {
-      const { window, parts } = observer
-      const changed = new Map<string, Row | null>()
-      let pending = 0
-      for (const write of writes) {
-        if (hasSeen(write, observer)) continue
-        const { id } = write
-        const next = write.apply(changed.get(id) ?? window.get(id))
-        if (next === undefined) continue
-        const isShown = next && matches(next, parts) && window.covers(next)
-        if (isShown || window.get(id) || changed.has(id)) pending++
-        changed.set(id, isShown ? next : null)
-      }
-      if (changed.size === 0) return { rows: window.rows, pending }
-      const rows = window.rows.filter(({ id }) => !changed.has(id))
-      for (const row of changed.values()) if (row) rows.push(row)
-      return { rows: rows.sort(window.compare), pending }
-    },
-
-    /** Shows a write while `send` is under way. */
-    async run<Answer>(id: string, apply: Write['apply'], send: () => Promise<Answer>): Promise<Answer> {
-      const write: Write = { id, apply, isAnswered: false, seenBy: new Map() }
-      const drop = (): void => set(writes.filter((other) => other !== write))
-      set([...writes, write])
-      try {
-        const answer = await send()
-        write.isAnswered = true
-        if (answer) {
-          write.version = findVersion(answer)
-          write.apply = () => answer as unknown as Row
-        }
-        later(drop, changeWaitMs)
-        set(writes)
-        return answer
-      } catch (error) {
-        drop()
-        throw error
-      }
-    },
-  }
-}
-
-function hasSeen({ isAnswered, version, seenBy, id }: Write, observer: Observer): boolean {
-  const row = observer.window.get(id)
-  return (
-    isAnswered &&
-    ((row && version !== undefined && !isOlder(findVersion(row), version)) ||
-      (seenBy.has(observer) && !isOlder(seenBy.get(observer), version)))
-  )
 }
 
 /** A write of one record. */
@@ -139,41 +40,124 @@ export interface WriteQueue {
   add(write: RecordWrite, options: WriteOptions | undefined): Promise<unknown>
 }
 
-/** How a list shows a write. */
-export function effectOf({ operation, id, data = {}, at }: RecordWrite): Write['apply'] {
-  if (operation === 'update') return (row) => row && applyPatch(row, data)
-  if (operation === 'delete') return (row) => row && null
-  const now = new Date(at).toISOString()
-  const shown = { createdAt: now, updatedAt: now, ...data, id }
-  return (known) => known ?? shown
+interface ShownWrite extends RecordWrite {
+  /** The server's answer, which is null for a deletion. */
+  answer?: Row | null
+  /** Lists that have received the change, or a newer one. */
+  readonly seenBy: Map<Observer, number | undefined>
+}
+
+/** A patch with its operators computed on the known row. */
+function applyPatch(row: Row, patch: object): Row {
+  const patched: Record<string, unknown> = { ...row }
+  for (const [field, value] of Object.entries(patch)) {
+    const { $op, value: by } = (value ?? {}) as { $op?: string; value?: number }
+    if ($op === 'increment') patched[field] = (Number(patched[field]) || 0) + Number(by)
+    else patched[field] = $op === 'deleteField' ? null : value
+  }
+  return setVersion(patched as Row, findVersion(row))
+}
+
+/** The row with a write applied; null where it is deleted, undefined where the write does not concern it. */
+function applyWrite({ operation, id, data = {}, at }: RecordWrite, row: Row | undefined): Row | null | undefined {
+  if (operation === 'insert') {
+    const now = new Date(at).toISOString()
+    return row ?? { createdAt: now, updatedAt: now, ...data, id }
+  }
+  return row && (operation === 'update' ? applyPatch(row, data) : null)
+}
+
+/** Whether a list needs not show a write any more. */
+function hasSeen({ id, answer, seenBy }: ShownWrite, observer: Observer): boolean {
+  const version = answer ? findVersion(answer) : undefined
+  const row = observer.window.get(id)
+  return (
+    answer !== undefined &&
+    ((row && version !== undefined && !isOlder(findVersion(row), version)) ||
+      (seenBy.has(observer) && !isOlder(seenBy.get(observer), version)))
+  )
+}
+
+export type Writes = ReturnType<typeof createWrites>
+
+/** The writes that lists show; `observers` are the lists in use. */
+export function createWrites(observers: ReadonlySet<Observer>) {
+  let writes: ShownWrite[] = []
+
+  return {
+    /** A list has received a change. */
+    confirm(observer: Observer, id: string, version: number | undefined): void {
+      for (const write of writes)
+        if (write.path === observer.path && write.id === id) write.seenBy.set(observer, version)
+    },
+
+    /** The rows of a list with the writes applied. */
+    show(observer: Observer): { rows: readonly Row[]; pending: number } {
+      const { path, window, parts } = observer
+      const changed = new Map<string, Row | null>()
+      let pending = 0
+      for (const write of writes) {
+        if (write.path !== path || hasSeen(write, observer)) continue
+        const { id, answer } = write
+        const known = window.get(id)
+        const next = answer ?? applyWrite(write, changed.get(id) ?? known)
+        if (next === undefined) continue
+        const isShown = next && matches(next, parts) && window.covers(next)
+        if (isShown || known || changed.has(id)) pending++
+        changed.set(id, isShown ? next : null)
+      }
+      if (changed.size === 0) return { rows: window.rows, pending }
+      const rows = [...changed.values(), ...window.rows.filter(({ id }) => !changed.has(id))]
+      return { rows: rows.filter((row) => row !== null).sort(window.compare), pending }
+    },
+
+    /** Shows a write while `send` is under way. */
+    async run<Answer>(write: RecordWrite, send: () => Promise<Answer>): Promise<Answer> {
+      const shown: ShownWrite = { ...write, seenBy: new Map() }
+      const set = (next: ShownWrite[]): void => {
+        writes = next
+        for (const observer of observers) if (observer.path === write.path) observer.changed()
+      }
+      const drop = (): void => set(writes.filter((other) => other !== shown))
+      set([...writes, shown])
+      try {
+        const answer = await send()
+        shown.answer = (answer ?? null) as Row | null
+        later(drop, changeWaitMs)
+        set(writes)
+        return answer
+      } catch (error) {
+        drop()
+        throw error
+      }
+    },
+  }
 }
 
 /** `insert`, `update` and `delete` of a table, shown at once. */
-export function optimisticWrites(writes: TableWrites, table: Table) {
-  const { source } = table
+export function optimisticWrites(writes: Writes, table: Table) {
+  const { core, table: name, path } = table.source
+  /** Where there is no id, the write is by filter, and not shown. */
   const run = (
     operation: RecordWrite['operation'],
-    id: string,
+    id: unknown,
     data: object | undefined,
     options: WriteOptions | undefined,
     send: () => Promise<unknown>,
   ): Promise<unknown> => {
-    const write = { table: source.table, path: source.path, operation, id, data, at: Date.now() }
-    const queue = source.core.parts.queue as WriteQueue | undefined
-    return queue ? queue.add(write, options) : writes.run(id, effectOf(write), send)
+    if (typeof id !== 'string') return send()
+    const write = { table: name, path, operation, id, data, at: Date.now() }
+    const queue = core.parts.queue as WriteQueue | undefined
+    return queue ? queue.add(write, options) : writes.run(write, send)
   }
   return {
     insert(row: object, options?: WriteOptions): Promise<unknown> {
       const sent = { id: createRecordId(), ...row }
       return run('insert', sent.id, sent, options, () => table.insert(sent, options))
     },
-    update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
-      const send = () => table.update(id, patch, options)
-      return typeof id === 'string' ? run('update', id, patch, options, send) : send()
-    },
-    delete(id?: string | object, options?: WriteOptions): Promise<unknown> {
-      const send = () => table.delete(id, options)
-      return typeof id === 'string' ? run('delete', id, undefined, options, send) : send()
-    },
+    update: (id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> =>
+      run('update', id, patch, options, () => table.update(id, patch, options)),
+    delete: (id?: string | object, options?: WriteOptions): Promise<unknown> =>
+      run('delete', id, undefined, options, () => table.delete(id, options)),
   }
 }

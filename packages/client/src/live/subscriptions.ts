@@ -5,31 +5,32 @@
 import type { Core } from '../core/core.ts'
 import { PlinthError } from '../core/error.ts'
 import { type Message, ReconnectingSocket } from '../core/socket.ts'
-import type { Tuple } from '../records/query.ts'
+import type { QueryParts } from '../records/query.ts'
 
 /** Channels that the server allows on one socket. */
 const channelsPerSocket = 100
-/** How long a rejected `subscribe` waits after a rate limit, in milliseconds. */
-const rateLimitWaitMs = 1_000
+/** How long a rejected `subscribe` waits where the server is busy, in milliseconds. */
+const busyWaitMs = 1_000
 
 /** A change of a row in the subscribed view. */
 export interface Change extends Message {
-  readonly changeType: 'added' | 'modified' | 'removed'
   readonly docId: string
+  /** Null for a row that has left the view. */
   readonly data: (Record<string, unknown> & { readonly id: string }) | null
   readonly version?: number
 }
 
-export interface Subscription {
+export interface Subscriber {
   /** With a tag, so that a socket can subscribe to a table several times. */
   readonly channel: string
-  readonly conditions: { readonly filters: readonly Tuple[]; readonly orFilters: readonly Tuple[] }
-  /** `subscribed`, `db_change`, `batch_changes`, or `resync`: more changed than is reported. */
-  onMessage(message: Message): void
-  /** The connection was lost. */
-  onDown(): void
+  readonly parts: QueryParts
+  /**
+   * `subscribed`, `db_change`, `batch_changes`, `resync`: more changed than is reported, or `down`: the connection was
+   * lost.
+   */
+  receive(message: Message): void
   /** The server refuses the subscription. */
-  onRefused(error: PlinthError): void
+  refuse(error: PlinthError): void
 }
 
 /** HTTP statuses and slugs of the socket's error codes. */
@@ -40,121 +41,89 @@ const refusals: Readonly<Record<string, readonly [status: number, slug: string]>
 }
 
 /** A channel of one socket, which queries with the same conditions share. */
-interface Entry {
-  readonly subscriptions: Set<Subscription>
-  cursor?: unknown
-  isSubscribed?: boolean
+interface Channel {
+  readonly subscribers: Set<Subscriber>
+  /** The message that subscribes to it, which resumes after the last cursor. */
+  readonly request: { since?: unknown; readonly [member: string]: unknown }
 }
 
-type LiveSocket = ReturnType<typeof createLiveSocket>
-
 function createLiveSocket(core: Core) {
-  const entries = new Map<string, Entry>()
+  const channels = new Map<string, Channel>()
   const socket = new ReconnectingSocket(core, '/api/db/subscribe', {
     onReady() {
-      for (const channel of entries.keys()) subscribe(channel)
+      for (const name of channels.keys()) subscribe(name)
     },
     onMessage(message) {
-      for (const channel of (message.revokedChannels ?? []) as string[]) refuse(channel, 'CHANNEL_ACCESS_DENIED')
-      for (const channel of (message.changedChannels ?? []) as string[]) deliver(channel, { type: 'resync' })
+      // The answer to another attempt has the reason.
+      for (const name of (message.revokedChannels ?? []) as string[]) subscribe(name)
+      for (const name of (message.changedChannels ?? []) as string[]) deliver(name, { type: 'resync' })
       deliver(message.channel as string, message)
     },
     onDown() {
-      for (const entry of entries.values()) {
-        entry.isSubscribed = false
-        for (const { onDown } of entry.subscriptions) onDown()
-      }
+      for (const name of channels.keys()) deliver(name, { type: 'down' })
     },
   })
 
-  function subscribe(channel: string): void {
-    const { subscriptions, cursor } = entries.get(channel) ?? {}
-    const [first] = subscriptions ?? []
-    if (first) socket.send({ type: 'subscribe', channel, ...first.conditions, since: cursor })
+  function subscribe(name: string): void {
+    const channel = channels.get(name)
+    if (channel) socket.send(channel.request)
   }
 
-  function deliver(channel: string, message: Message): void {
-    const { type, cursor, code } = message
-    const entry = entries.get(channel)
-    if (!entry) return
-    if (type === 'error') {
-      if (code === 'RATE_LIMITED' || code === 'UNAVAILABLE') setTimeout(() => subscribe(channel), rateLimitWaitMs)
-      else refuse(channel, code as string, message.message as string)
-      return
-    }
-    entry.cursor = cursor ?? entry.cursor
-    entry.isSubscribed ||= type === 'subscribed'
-    for (const { onMessage } of entry.subscriptions) onMessage(message)
-  }
-
-  function refuse(channel: string, code: string, message = 'Access denied'): void {
-    const [status, slug] = refusals[code] ?? [400, 'invalid-input']
-    for (const subscription of entries.get(channel)?.subscriptions ?? []) {
-      remove(subscription)
-      subscription.onRefused(new PlinthError({ status, slug, message }))
-    }
-  }
-
-  function remove(subscription: Subscription): void {
-    const { channel } = subscription
-    const subscriptions = entries.get(channel)?.subscriptions
-    if (!subscriptions?.delete(subscription) || subscriptions.size > 0) return
-    entries.delete(channel)
-    if (entries.size > 0) socket.send({ type: 'unsubscribe', channel })
-    else socket.stop()
+  function deliver(name: string, message: Message): void {
+    const channel = channels.get(name)
+    if (!channel) return
+    const { subscribers, request } = channel
+    const { type, code, cursor = request.since } = message
+    request.since = cursor
+    if (/^(RATE_LIMITED|UNAVAILABLE)$/.test(code as string)) setTimeout(() => subscribe(name), busyWaitMs)
+    else
+      for (const subscriber of subscribers)
+        if (type === 'error') subscriber.refuse(errorOf(message))
+        else subscriber.receive(message)
   }
 
   return {
-    entries,
-    socket,
-    remove,
-    add(subscription: Subscription): void {
-      const { channel, onMessage } = subscription
-      const entry = entries.get(channel)
-      if (entry) {
-        entry.subscriptions.add(subscription)
-        if (entry.isSubscribed) onMessage({ type: 'subscribed' })
-        return
+    channels,
+    /** Returns the function that ends the subscription. Throws if the runtime has no WebSocket. */
+    add(subscriber: Subscriber): () => void {
+      socket.start()
+      const { channel: name, parts } = subscriber
+      const channel = channels.get(name) ?? {
+        subscribers: new Set(),
+        request: { type: 'subscribe', channel: name, filters: parts.filter, orFilters: parts.orFilter },
       }
-      entries.set(channel, { subscriptions: new Set([subscription]) })
-      try {
-        socket.start()
-      } catch (error) {
-        remove(subscription)
-        subscription.onRefused(error as PlinthError)
+      const { subscribers } = channel
+      channels.set(name, channel)
+      subscribers.add(subscriber)
+      // Also where others share the channel: from the answer on, this one receives changes.
+      subscribe(name)
+      return () => {
+        subscribers.delete(subscriber)
+        if (subscribers.size > 0) return
+        channels.delete(name)
+        if (channels.size > 0) socket.send({ type: 'unsubscribe', channel: name })
+        else socket.stop()
       }
-      subscribe(channel)
     },
   }
 }
 
-export type Subscriptions = ReturnType<typeof createSubscriptions>
+function errorOf({ code, message }: Message): PlinthError {
+  const [status, slug] = refusals[code as string] ?? [400, 'invalid-input']
+  return new PlinthError({ status, slug, message: message as string })
+}
 
-export function createSubscriptions(core: Core) {
-  const sockets: LiveSocket[] = []
-  core.identity.add(() => {
-    for (const { entries, socket } of sockets) {
-      // What the previous user has received is not resumed.
-      for (const entry of entries.values()) delete entry.cursor
-      socket.restart()
+/** Adds a subscription; returns the function that ends it. */
+export type Subscribe = (subscriber: Subscriber) => () => void
+
+export function createSubscribe(core: Core): Subscribe {
+  const sockets: ReturnType<typeof createLiveSocket>[] = []
+  return (subscriber) => {
+    let found = sockets.find(({ channels }) => channels.has(subscriber.channel) || channels.size < channelsPerSocket)
+    if (!found) {
+      found = createLiveSocket(core)
+      sockets.push(found)
     }
-  })
-  core.cleanups.push(() => {
-    for (const { socket } of sockets) socket.stop()
-  })
-  return {
-    add(subscription: Subscription): void {
-      let found =
-        sockets.find(({ entries }) => entries.has(subscription.channel)) ??
-        sockets.find(({ entries }) => entries.size < channelsPerSocket)
-      if (!found) {
-        found = createLiveSocket(core)
-        sockets.push(found)
-      }
-      found.add(subscription)
-    },
-    remove(subscription: Subscription): void {
-      for (const { remove } of sockets) remove(subscription)
-    },
+    return found.add(subscriber)
   }
 }

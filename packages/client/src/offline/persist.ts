@@ -6,6 +6,7 @@ import { failure } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
 import { createListeners } from '../core/listeners.ts'
 import { pageLifecycle } from '../core/socket.ts'
+import type { LiveParts } from '../live/live.ts'
 import type { RecordWrite, WriteQueue } from '../live/optimistic.ts'
 import type { Row } from '../records/query.ts'
 import type { PersistOptions } from '../types/offline.ts'
@@ -22,8 +23,10 @@ interface Scope {
 
 /** Shows a write in the live lists until it is answered. */
 function show(core: Core, write: RecordWrite, answer: Promise<unknown>): void {
-  const run = core.part<(write: RecordWrite, answer: Promise<unknown>) => Promise<unknown>>('show')
-  run(write, answer).catch(() => undefined)
+  core
+    .part<LiveParts>('live')
+    .show(write, answer)
+    .catch(() => undefined)
 }
 
 /** What live lists and optimistic writes use. */
@@ -110,20 +113,19 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
     scope: () => scope,
     current: () => current,
   })
-  core.cleanups.push(
-    core.identity.add(() => {
-      if (current && current.user !== userOf()) leave()
-      scope = scope.then(openScope, openScope)
-      scope.catch(() => undefined)
-    }),
-    lifecycle((event) => event === 'wake' && flush()),
-    () => {
-      isClosed = true
-      leave()
-      channel?.close()
-      opening.then((store) => store.close())
-    },
-  )
+  core.identity.add(() => {
+    if (current && current.user !== userOf()) leave()
+    scope = scope.then(openScope, openScope)
+    scope.catch(() => undefined)
+  })
+  const stopLifecycle = lifecycle((event) => event === 'wake' && flush())
+  core.closing.add(() => {
+    stopLifecycle()
+    isClosed = true
+    leave()
+    channel?.close()
+    opening.then((store) => store.close())
+  })
   return {
     offline: {
       get pending() {

@@ -9,12 +9,12 @@ import { backoffMs } from '../core/deadline.ts'
 import { type Deferred, deferred } from '../core/deferred.ts'
 import { failure, type PlinthError } from '../core/error.ts'
 import { randomId } from '../core/ids.ts'
+import { exclusively } from '../core/lock.ts'
 import type { RecordWrite } from '../live/optimistic.ts'
 import type { Row } from '../records/query.ts'
 import type { WriteOptions } from '../records/table.ts'
 import { setVersions } from '../records/versions.ts'
 import type { RejectedWrite } from '../types/offline.ts'
-import { exclusively } from './lock.ts'
 import { mergePatches } from './merge.ts'
 import type { Store } from './store.ts'
 
@@ -269,7 +269,7 @@ export class UserQueue {
         idempotencyKey: write.idempotencyKey,
         retries: 0,
         // The token was read above, while the user was certainly the one of this queue.
-        isAnonymous: true,
+        token: null,
         headers: { Authorization: token ? `Bearer ${token}` : undefined },
       })
       const { inserted, updated, versions = {} } = data as BatchAnswer

@@ -15,16 +15,12 @@ function createPush(core: Core): object {
 
   const topic = (name: string, action: string) => post(`topic/${action}`, { topic: name })
 
-  const findSubscription = async (): Promise<PushSubscription | null> =>
-    (await (await navigator.serviceWorker.getRegistration())?.pushManager.getSubscription()) ?? null
-
   return {
     /** To be called in response to a click: the browser asks the user. */
     async register({ serviceWorker, topics = [] }: Registration): Promise<void> {
-      if ((await Notification.requestPermission()) !== 'granted')
-        throw failure('permission-denied', 'Notifications are not allowed')
+      if ((await Notification.requestPermission()) !== 'granted') throw failure('permission-denied', 'Not allowed')
       const { push } = await core.json<{ push: { vapidPublicKey: string | null } | null }>('GET', '/api/config')
-      if (!push?.vapidPublicKey) throw failure('push-not-configured', 'The server has no push keys')
+      if (!push?.vapidPublicKey) throw failure('push-not-configured', 'No push keys')
       const worker =
         typeof serviceWorker === 'string' ? await navigator.serviceWorker.register(serviceWorker) : serviceWorker
       await navigator.serviceWorker.ready
@@ -37,7 +33,8 @@ function createPush(core: Core): object {
       for (const name of topics) await topic(name, 'subscribe')
     },
     async unregister(): Promise<void> {
-      const subscription = await findSubscription()
+      const worker = await navigator.serviceWorker.getRegistration()
+      const subscription = await worker?.pushManager.getSubscription()
       if (!subscription) return
       await post('unregister', { token: JSON.stringify(subscription) })
       await subscription.unsubscribe()

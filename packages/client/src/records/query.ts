@@ -2,7 +2,6 @@
 import type { Core } from '../core/core.ts'
 import type { Call } from '../core/deadline.ts'
 import { failure } from '../core/error.ts'
-import type { Reply } from '../core/request.ts'
 import { setVersions } from './versions.ts'
 
 export type Row = Record<string, unknown> & { readonly id: string }
@@ -10,15 +9,14 @@ export type Tuple = readonly [field: string, op: string, value: unknown]
 
 /** What a query consists of. */
 export interface QueryParts {
-  readonly filter: readonly Tuple[]
-  readonly orFilter: readonly Tuple[]
-  readonly sort: readonly (readonly [field: string, direction: 'asc' | 'desc'])[]
-  readonly fields: readonly string[]
+  readonly filter?: readonly Tuple[] | undefined
+  readonly orFilter?: readonly Tuple[] | undefined
+  /** Keys such as `title:desc`. */
+  readonly sort?: readonly string[] | undefined
+  readonly fields?: readonly string[]
   readonly limit?: number
   readonly include?: object
 }
-
-export const noParts: QueryParts = { filter: [], orFilter: [], sort: [], fields: [] }
 
 /** The table that a query reads. */
 export interface Source {
@@ -30,67 +28,48 @@ export interface Source {
   readonly channel: string
 }
 
-interface ListAnswer {
-  items: Row[]
-  versions?: number[]
-  [member: string]: unknown
+/** What the feature `live` offers to queries and tables. */
+export interface LiveResults {
+  list(query: Query): unknown
+  record(table: Query, id: string): unknown
+  optimistic(table: Query): unknown
 }
 
 /** A page of records, with the members that the server sends. */
 export type Page = { items: Row[] } & Record<string, unknown>
 
-/** Largest page, in records. */
+/** Largest page, in records, and the page of a query without a limit. */
 const pageMax = 1000
-
-const nonEmpty = <Value extends readonly unknown[] | string>(value: Value): Value | undefined =>
-  value.length > 0 ? value : undefined
-
-/** The conditions, as list, count and search take them. */
-export const conditionsOf = ({ filter, orFilter }: QueryParts): Record<string, unknown> => ({
-  filter: nonEmpty(filter),
-  orFilter: nonEmpty(orFilter),
-})
-
-/** The parameters of a list. */
-export const parametersOf = (parts: QueryParts): Record<string, unknown> => ({
-  ...conditionsOf(parts),
-  sort: nonEmpty(parts.sort.map((key) => key.join(':')).join()),
-  fields: nonEmpty(parts.fields.join()),
-  limit: parts.limit,
-  include: parts.include,
-})
-
-/** The page of an answer, whose rows know their versions. */
-export function readPage({ data }: Reply): Page {
-  const { versions, ...page } = data as ListAnswer
-  setVersions(page.items, versions)
-  return page
-}
+const pageDefault = 100
 
 export class Query {
   constructor(
     readonly source: Source,
-    readonly parts: QueryParts,
+    readonly parts: QueryParts = {},
   ) {}
 
-  #with(parts: Partial<QueryParts>): Query {
+  #with(parts: QueryParts): Query {
     return new Query(this.source, { ...this.parts, ...parts })
   }
 
-  where(field: string, op: string, value: unknown): Query {
-    return this.#with({ filter: [...this.parts.filter, [field, op, value]] })
+  #add(part: 'filter' | 'orFilter' | 'sort' | 'fields', items: readonly unknown[]): Query {
+    return items.length > 0 ? this.#with({ [part]: [...(this.parts[part] ?? []), ...items] }) : this
+  }
+
+  where(...tuple: Tuple): Query {
+    return this.#add('filter', [tuple])
   }
 
   or(...tuples: Tuple[]): Query {
-    return this.#with({ orFilter: [...this.parts.orFilter, ...tuples] })
+    return this.#add('orFilter', tuples)
   }
 
   sort(field: string, direction: 'asc' | 'desc' = 'asc'): Query {
-    return this.#with({ sort: [...this.parts.sort, [field, direction]] })
+    return this.#add('sort', [`${field}:${direction}`])
   }
 
   select(...fields: string[]): Query {
-    return this.#with({ fields: [...this.parts.fields, ...fields] })
+    return this.#add('fields', fields)
   }
 
   limit(limit: number): Query {
@@ -101,54 +80,61 @@ export class Query {
     return this.#with({ include: { ...this.parts.include, ...include } })
   }
 
-  #read(path: string, query: Record<string, unknown>, options?: Call): Promise<Reply> {
+  async #page(query: object, options?: Call, path = ''): Promise<Page> {
+    const { sort, fields } = this.parts
+    const parameters = { ...this.parts, sort: sort?.join(), fields: fields?.join(), versions: '1', ...query }
+    const { versions, ...page } = await this.#get<Page & { versions?: number[] }>(path, parameters, options)
+    setVersions(page.items, versions)
+    return page
+  }
+
+  #get<Data>(path: string, query: object, options?: Call): Promise<Data> {
     const { core, path: base } = this.source
-    return core.send('GET', base + path, { ...options, query })
+    return core.json('GET', base + path, { ...options, query })
   }
 
-  async #list(query: Record<string, unknown>, options?: Call): Promise<Page> {
-    return readPage(await this.#read('', { ...parametersOf(this.parts), versions: '1', ...query }, options))
-  }
-
-  list(options: Call & { page?: number; offset?: number } = {}): Promise<Page> {
-    return this.#list({ page: options.page, offset: options.offset }, options)
+  list({ page, offset, ...options }: Call & { page?: number; offset?: number } = {}): Promise<Page> {
+    return this.#page({ page, offset }, options)
   }
 
   page(options: Call & { after?: string; before?: string } = {}): Promise<Page> {
-    const { after, before } = options
-    return this.#list(before === undefined ? { after: after ?? '' } : { after, before }, options)
+    const { before, after = before ? undefined : '', ...call } = options
+    return this.#page({ before, after }, call)
   }
 
   async first(options?: Call): Promise<Row | null> {
-    const { items } = await this.#list({ after: '', limit: 1 }, options)
+    const { items } = await this.#page({ after: '', limit: 1 }, options)
     return items[0] ?? null
   }
 
   async count(options?: Call): Promise<number> {
-    const { data } = await this.#read('/count', conditionsOf(this.parts), options)
-    return (data as { total: number }).total
+    const { filter, orFilter } = this.parts
+    return (await this.#get<{ total: number }>('/count', { filter, orFilter }, options)).total
   }
 
-  async search(
+  search(
     text: string,
-    options: Call & { highlight?: [pre: string, post: string]; offset?: number } = {},
+    { highlight, offset, ...options }: Call & { highlight?: [pre: string, post: string]; offset?: number } = {},
   ): Promise<Page> {
-    const { sort: _, ...parameters } = parametersOf(this.parts)
-    const [highlightPre, highlightPost] = options.highlight ?? []
-    const query = { q: text, ...parameters, versions: '1', offset: options.offset, highlightPre, highlightPost }
-    return readPage(await this.#read('/search', query, options))
+    const [highlightPre, highlightPost] = highlight ?? []
+    return this.#page({ q: text, sort: undefined, offset, highlightPre, highlightPost }, options, '/search')
   }
 
   /** All rows in order, page by page; the next page is requested when the rows of the last one are used up. */
   async *[Symbol.asyncIterator](): AsyncIterator<Row> {
-    let left = this.parts.limit ?? Infinity
-    let after: unknown = ''
-    for (let hasMore = true; hasMore && left > 0; ) {
-      const page = await this.#list({ after, limit: Math.min(left, this.parts.limit ? pageMax : 100) })
-      yield* page.items.slice(0, left)
+    for await (const { items } of this.pages()) yield* items
+  }
+
+  /** The pages up to the limit. */
+  async *pages(): AsyncGenerator<Page> {
+    const { limit } = this.parts
+    let left = limit ?? Infinity
+    for (let after: unknown = ''; left > 0 && after !== null; ) {
+      const page = await this.#page({ after, limit: Math.min(left, limit ? pageMax : pageDefault) })
+      yield page
       left -= page.items.length
-      after = page.cursor
-      hasMore = (page.hasMore === true || page.truncated === true) && page.cursor !== null
+      // The server's byte budget may have ended the page early.
+      after = page.hasMore || page.truncated ? page.cursor : null
     }
   }
 
@@ -162,14 +148,13 @@ export class Query {
 
   async #byFilter(action: string, data: object | undefined, options?: Call): Promise<unknown> {
     const { core, path } = this.source
-    const { filter, orFilter } = this.parts
-    if (filter.length + orFilter.length === 0) throw failure('invalid-input', `A ${action} by filter needs a \`where\``)
-    const body = { action, filter, orFilter: nonEmpty(orFilter), limit: this.parts.limit, data }
-    return (await core.post(`${path}/batch-by-filter`, body, options)).data
+    const { filter, orFilter, limit } = this.parts
+    if (!filter && !orFilter) throw failure('invalid-input', 'No `where`')
+    return (await core.post(`${path}/batch-by-filter`, { action, filter, orFilter, limit, data }, options)).data
   }
 
   /** The live list of the query; lists of the same query share one subscription. */
   live(): unknown {
-    return this.source.core.part<(query: Query) => unknown>('live')(this)
+    return this.source.core.part<LiveResults>('live').list(this)
   }
 }

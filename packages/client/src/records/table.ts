@@ -2,7 +2,7 @@
 import type { Call } from '../core/deadline.ts'
 import { isPlinthError } from '../core/error.ts'
 import type { Reply } from '../core/request.ts'
-import { noParts, Query, type Row, type Source } from './query.ts'
+import { type LiveResults, Query, type Row } from './query.ts'
 import { setVersion } from './versions.ts'
 
 export type WriteOptions = Call & { readonly ifMatch?: string; readonly idempotencyKey?: string; readonly on?: string }
@@ -11,10 +11,6 @@ export type WriteOptions = Call & { readonly ifMatch?: string; readonly idempote
 const rowOf = ({ data, headers }: Reply): Row => setVersion(data as Row, headers.get('etag'))
 
 export class Table extends Query {
-  constructor(source: Source) {
-    super(source, noParts)
-  }
-
   async #send(method: string, id: string, options: WriteOptions = {}, body?: object): Promise<Row> {
     const { core, path } = this.source
     const headers = { 'If-Match': options.ifMatch }
@@ -57,11 +53,11 @@ export class Table extends Query {
 
   /** The live record of an id. */
   liveRecord(id: string): unknown {
-    return this.source.core.part<(table: Table, id: string) => unknown>('liveRecord')(this, id)
+    return this.source.core.part<LiveResults>('live').record(this, id)
   }
 
   /** Writes that live lists show at once and take back where the server refuses them. */
   get optimistic(): unknown {
-    return this.source.core.part<(table: Table) => unknown>('optimistic')(this)
+    return this.source.core.part<LiveResults>('live').optimistic(this)
   }
 }

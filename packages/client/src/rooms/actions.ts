@@ -1,6 +1,7 @@
 /** Actions that have not been answered yet, and the state with their predicted effects. */
 
 import { type Call, limitCall } from '../core/deadline.ts'
+import { type Deferred, deferred } from '../core/deferred.ts'
 import type { PlinthError } from '../core/error.ts'
 import { randomId } from '../core/ids.ts'
 import { later } from '../core/later.ts'
@@ -9,9 +10,8 @@ import { produce, type State } from './state.ts'
 export type Predictor = (shared: State, me: string, payload: unknown) => void
 
 interface Action {
-  readonly message: { readonly actionType: string; readonly payload: unknown; readonly requestId: string }
-  readonly resolve: (result: unknown) => void
-  readonly reject: (error: PlinthError) => void
+  readonly message: { readonly type: 'send'; actionType: string; payload: unknown; requestId: string }
+  readonly answer: Deferred<unknown>
   /** Answered; its change has not arrived yet. */
   isAnswered: boolean
 }
@@ -24,36 +24,31 @@ const predictionTailMs = 250
 export class Actions {
   readonly predictors = new Map<string, Predictor>()
   readonly #pending = new Map<string, Action>()
+  readonly #send: (message: object) => void
   readonly #onChange: () => void
 
   /** `onChange`: the predicted state may have changed. */
-  constructor(onChange: () => void) {
+  constructor(send: (message: object) => void, onChange: () => void) {
+    this.#send = send
     this.#onChange = onChange
   }
 
-  /** The messages to send again after a reconnect; the server runs each request once. */
-  get unanswered(): object[] {
-    return [...this.#pending.values()].flatMap(({ message, isAnswered }) =>
-      isAnswered ? [] : [{ type: 'send', ...message }],
-    )
+  /** Sends the actions without an answer again, after a reconnect; the server runs each once. */
+  resend(): void {
+    for (const { message, isAnswered } of this.#pending.values()) if (!isAnswered) this.#send(message)
   }
 
-  /** Adds an action and passes its message to `send`. */
-  add(
-    send: (message: object) => void,
-    actionType: string,
-    payload: unknown,
-    { signal, timeout = sendTimeoutMs }: Call = {},
-  ): Promise<unknown> {
-    const message = { actionType, payload, requestId: randomId() }
-    let stop: () => void
-    return new Promise<unknown>((resolve, reject) => {
-      this.#pending.set(message.requestId, { message, resolve, reject, isAnswered: false })
-      stop = limitCall({ signal, timeout }, (error) => this.fail(message.requestId, error))
-      if (signal?.aborted) return
-      send({ type: 'send', ...message })
+  add(actionType: string, payload: unknown, { signal, timeout = sendTimeoutMs }: Call = {}): Promise<unknown> {
+    const requestId = randomId()
+    const message = { type: 'send', actionType, payload, requestId } as const
+    const answer = deferred<unknown>()
+    this.#pending.set(requestId, { message, answer, isAnswered: false })
+    const stop = limitCall({ signal, timeout }, (error) => this.fail(requestId, error))
+    if (!signal?.aborted) {
+      this.#send(message)
       this.#onChange()
-    }).finally(() => stop())
+    }
+    return answer.promise.finally(stop)
   }
 
   succeed(requestId: string, result: unknown): void {
@@ -62,11 +57,11 @@ export class Actions {
     action.isAnswered = true
     if (this.predictors.has(action.message.actionType)) later(() => this.#forget(requestId), predictionTailMs)
     else this.#pending.delete(requestId)
-    action.resolve(result)
+    action.answer.resolve(result)
   }
 
   fail(requestId: string, error: PlinthError): void {
-    this.#pending.get(requestId)?.reject(error)
+    this.#pending.get(requestId)?.answer.reject(error)
     this.#forget(requestId)
   }
 

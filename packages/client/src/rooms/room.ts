@@ -7,9 +7,9 @@
 import type { Core } from '../core/core.ts'
 import { type Call, limitCall } from '../core/deadline.ts'
 import { type Deferred, deferred } from '../core/deferred.ts'
-import { failure, PlinthError } from '../core/error.ts'
+import { failure, type PlinthError } from '../core/error.ts'
 import { later } from '../core/later.ts'
-import { createListeners, type Listeners } from '../core/listeners.ts'
+import { createListeners } from '../core/listeners.ts'
 import { queryString } from '../core/request.ts'
 import { type Message, ReconnectingSocket } from '../core/socket.ts'
 import { Actions, type Predictor } from './actions.ts'
@@ -23,29 +23,27 @@ interface Member {
   readonly state: unknown
 }
 
-/** The slug of a socket's error code: `ROOM_FULL` is `room-full`. */
-const slugOf = (code: unknown): string => String(code).toLowerCase().replace(/_/g, '-')
-
+/** The error of a message, whose code `ROOM_FULL` is the slug `room-full`. */
 const errorOf = ({ code, message }: Message): PlinthError =>
-  new PlinthError({ slug: slugOf(code), message: String(message) })
-
-const left = (): PlinthError => failure('aborted', 'The room was left')
+  failure(String(code).toLowerCase().replace(/_/g, '-'), String(message))
 
 /** How long a room without users stays joined, in milliseconds: components unmount and mount again. */
 const lingerMs = 1_000
 
 export class Room {
-  status: Status = 'closed'
   me: { readonly id: string } | null = null
   readonly shared = new StateMirror<State>({})
   readonly player = new StateMirror<State>({})
   readonly members = new StateMirror<readonly Member[]>([])
+  readonly #status = new StateMirror<Status>('closed')
   readonly #socket: ReconnectingSocket
-  readonly #actions = new Actions(() => this.#show())
-  readonly #statusListeners = createListeners()
-  readonly #events = new Map<string, Listeners<[payload: unknown, meta: unknown]>>()
+  readonly #actions = new Actions(
+    (message) => this.#sendJoined(message),
+    () => this.#show(),
+  )
+  readonly #messages = createListeners<[message: Message]>()
   #presence: unknown
-  #users = 0
+  readonly #users = new Set<object>()
   /** The shared state without predictions. */
   #truth = this.shared.current
   #epoch: unknown
@@ -56,23 +54,31 @@ export class Room {
   constructor(core: Core, namespace: string, id: string) {
     this.#socket = new ReconnectingSocket(core, `/api/room${queryString({ namespace, id })}`, {
       auth: { caps: ['resume', 'multi'] },
-      onReady: () => this.#sendJoin(),
+      onReady: () => {
+        const lastSharedVersion = this.shared.version
+        const lastPlayerVersion = this.player.version
+        this.#socket.send({ type: 'join', epoch: this.#epoch, lastSharedVersion, lastPlayerVersion })
+      },
       onMessage: (message) => this.#receive(message),
       onDown: () => {
-        if (this.status === 'joined') this.#setStatus('reconnecting')
+        if (this.status === 'joined') this.#status.set('reconnecting')
       },
-      onEnd: () => this.#end(this.#error ?? left()),
+      onEnd: () => this.#end(this.#error),
     })
     core.identity.add(() => {
       if (this.me) this.#startOver()
       else this.#socket.restart()
-      if (this.#users > 0) this.#joinQuietly()
+      if (this.#users.size > 0) this.#joinQuietly()
     })
-    core.cleanups.push(() => this.#end(left()))
+    core.closing.add(() => this.#end())
+  }
+
+  get status(): Status {
+    return this.#status.current
   }
 
   subscribe(listener: () => void): () => void {
-    return this.#statusListeners.add(listener)
+    return this.#status.subscribe(listener)
   }
 
   /** Resolves when the room is joined. Rejects if the server refuses; while it is away, waits. */
@@ -81,10 +87,8 @@ export class Room {
     this.#socket.start()
     this.#joining ??= deferred()
     const { promise } = this.#joining
-    if (this.status === 'closed') {
-      this.#error = undefined
-      this.#setStatus('joining')
-    }
+    if (this.status === 'closed') this.#error = undefined
+    this.#status.set('joining')
     const stop = limitCall(options, (error) => this.#end(error))
     return promise.finally(stop)
   }
@@ -92,26 +96,24 @@ export class Room {
   /** Leaves at once, with all tabs of the user. */
   async leave(): Promise<void> {
     this.#socket.send({ type: 'leave' })
-    this.#end(left())
+    this.#end()
   }
 
   /** Disconnects; the player keeps the seat for the room's reconnect grace, and other tabs stay. */
   disconnect(): void {
-    this.#end(left())
+    this.#end()
   }
 
   /** Keeps the room joined, also as each user who signs in, until the returned function is called. */
   retain(): () => void {
-    this.#users++
+    const user = {}
+    this.#users.add(user)
     this.#joinQuietly()
-    let isReleased = false
+    const disconnect = (): void => {
+      if (this.#users.size === 0) this.disconnect()
+    }
     return () => {
-      if (isReleased) return
-      isReleased = true
-      this.#users--
-      later(() => {
-        if (this.#users === 0) this.disconnect()
-      }, lingerMs)
+      if (this.#users.delete(user)) later(disconnect, lingerMs)
     }
   }
 
@@ -122,17 +124,21 @@ export class Room {
 
   /** Runs an action. Sent again after a reconnect, under the same id, so that it runs once. */
   async send(action: string, payload?: unknown, options?: Call): Promise<unknown> {
-    if (this.status === 'closed') throw failure('not-joined', 'Join the room first')
-    return this.#actions.add((message) => this.#sendJoined(message), action, payload, options)
+    if (this.status === 'closed') throw failure('not-joined', 'Not joined')
+    return this.#actions.add(action, payload, options)
   }
 
   on(event: string, listener: (payload: unknown) => void): () => void {
-    return this.#listen(`message ${event}`, listener)
+    return this.#messages.add(({ type, messageType, data }) => {
+      if (type === 'message' && messageType === event) listener(data)
+    })
   }
 
   /** Signals of other members; `meta` names the sender. */
-  onSignal(event: string, listener: (payload: unknown, meta: unknown) => void): () => void {
-    return this.#listen(`signal ${event}`, listener)
+  onSignal(name: string, listener: (payload: unknown, meta: unknown) => void): () => void {
+    return this.#messages.add(({ type, event, payload, meta }) => {
+      if (type === 'signal' && event === name) listener(payload, meta)
+    })
   }
 
   signal(event: string, payload?: unknown, { to }: { readonly to?: string } = {}): void {
@@ -149,19 +155,8 @@ export class Room {
     this.#actions.predictors.set(action, apply)
   }
 
-  #listen(name: string, listener: (payload: unknown, meta: unknown) => void): () => void {
-    const listeners = this.#events.get(name) ?? createListeners<[payload: unknown, meta: unknown]>()
-    this.#events.set(name, listeners)
-    return listeners.add(listener)
-  }
-
   #sendJoined(message: object): void {
     if (this.status === 'joined') this.#socket.send(message)
-  }
-
-  #sendJoin(): void {
-    const [lastSharedVersion, lastPlayerVersion] = [this.shared.version, this.player.version]
-    this.#socket.send({ type: 'join', epoch: this.#epoch, lastSharedVersion, lastPlayerVersion })
   }
 
   #receive(message: Message): void {
@@ -192,21 +187,18 @@ export class Room {
       case 'action_error':
         this.#actions.fail(message.requestId as string, errorOf(message))
         break
-      case 'message':
-        this.#events.get(`message ${message.messageType}`)?.emit(message.data, undefined)
-        break
-      case 'signal':
-        this.#events.get(`signal ${message.event}`)?.emit(message.payload, message.meta)
-        break
       case 'kicked':
-        this.#error = failure('kicked', 'The room removed the player')
+        this.#error = failure('kicked', 'Kicked')
         break
       case 'error':
         this.#error = errorOf(message)
         break
+      case 'signal':
+        break
       default:
         this.#receiveMembers(message)
     }
+    this.#messages.emit(message)
   }
 
   #receiveMembers({ type, memberId, state, members }: Message): void {
@@ -234,9 +226,9 @@ export class Room {
 
   #joined({ epoch }: Message): void {
     this.#epoch = epoch
-    this.#setStatus('joined')
+    this.#status.set('joined')
     if (this.#presence !== undefined) this.setPresence(this.#presence)
-    for (const message of this.#actions.unanswered) this.#socket.send(message)
+    this.#actions.resend()
     this.#joining?.resolve()
     this.#joining = undefined
   }
@@ -246,29 +238,22 @@ export class Room {
     this.shared.set(this.#actions.predict(this.#truth, this.me?.id ?? ''))
   }
 
-  #end(error: PlinthError): void {
+  #end(error = failure('aborted', 'Room left')): void {
     this.#socket.stop()
     this.me = null
-    this.#epoch = undefined
-    this.#presence = undefined
+    this.#epoch = this.#presence = undefined
     this.#actions.failAll(error)
     this.#joining?.reject(error)
     this.#joining = undefined
-    if (this.status !== 'closed') this.#setStatus('closed')
+    this.#status.set('closed')
   }
 
   /** Another user is signed in: shows nothing of the previous one. */
   #startOver(): void {
-    this.#end(left())
-    this.shared.version = 0
-    this.player.version = 0
+    this.#end()
+    this.shared.version = this.player.version = 0
     this.player.set({})
     this.members.set([])
     this.#confirm({})
-  }
-
-  #setStatus(status: Status): void {
-    this.status = status
-    this.#statusListeners.emit()
   }
 }

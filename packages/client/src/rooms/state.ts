@@ -19,11 +19,11 @@ export function freeze<Value>(value: Value): Value {
 /** The state with the value at a path replaced; null deletes it. */
 function replace(state: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
   if (name === undefined) return value
-  const copy: Record<string, unknown> = { ...(isObject(state) ? state : {}) }
-  // A member called `__proto__` is a member like any other.
-  const next = replace(Object.hasOwn(copy, name) ? copy[name] : undefined, rest, value)
+  const members: Record<string, unknown> = { ...(isObject(state) && state) }
+  // A member called `__proto__` is a member like any other, also where it is set by a computed name.
+  const next = replace(Object.hasOwn(members, name) ? members[name] : undefined, rest, value)
+  const copy = { ...members, [name]: next }
   if (next === null && rest.length === 0) delete copy[name]
-  else Object.defineProperty(copy, name, { value: next, enumerable: true, configurable: true, writable: true })
   return Object.freeze(copy)
 }
 
