@@ -9,6 +9,7 @@ import type { Settings } from '../config/config.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
 import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
+import type { BeforeHooks } from '../features/before-hooks.ts'
 import type { Feature } from '../features/feature.ts'
 import { createFunctions, type Functions } from '../features/functions/index.ts'
 import { createKv } from '../features/kv/index.ts'
@@ -75,7 +76,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     running ??= createInternalRequests({ ...api, log: context.log })
     return running(request)
   }
-  const records = keep(recordsOf(shared))
+  const records = keep(recordsOf(shared, { of: (namespace) => functions.hooks.of(namespace) }))
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const users: Users = keep(await usersOf(shared, records, push))
   const storage = keep(storageOf(shared, users))
@@ -95,7 +96,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
       ...common(context),
     }),
   )
-  const functions = keep(functionsOf(shared, run))
+  const functions: Functions = keep(functionsOf(shared, run))
   const system = keep(systemOf(shared, { users, storage, api: () => api }))
   const all = [
     records,
@@ -123,7 +124,7 @@ const common = (context: AppContext) => ({
   log: context.log,
 })
 
-const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared): Records =>
+const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared, hooks: BeforeHooks): Records =>
   createRecords({
     sql: engines.sql,
     ruleEvaluator,
@@ -134,7 +135,7 @@ const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared)
     changes: () => context.config.changes,
     writeBudgetBytes: () => context.config.limits.writeBytes,
     countInstance: (caller) => countInstance(limiter, caller),
-    hooks: null,
+    hooks,
     limits,
     ...common(context),
   })

@@ -6,8 +6,9 @@ import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/issues.ts'
 import { type FunctionHosts, LoadError, type Manifest } from '../../engines/hosts/hosts.ts'
 import { checkManifest } from './definitions/checks.ts'
-import type { FunctionDefinition, HttpDefinition, RpcDefinition } from './definitions/definition.ts'
+import type { BeforeDefinition, FunctionDefinition, HttpDefinition, RpcDefinition } from './definitions/definition.ts'
 import { createHttpPaths } from './definitions/http-paths.ts'
+import { hooksInOrder } from './hooks/declared-hooks.ts'
 import type { ServedFunctions } from './invoke/serve.ts'
 
 export interface CodeDeps {
@@ -23,6 +24,8 @@ export interface CodeDeps {
 export interface LoadedFunctions {
   readonly definitions: readonly FunctionDefinition[]
   readonly served: ServedFunctions
+  /** The functions that run before writes, in their order. */
+  readonly hooks: readonly BeforeDefinition[]
   readonly secrets: Readonly<Record<string, string>>
   /** Absolute paths of its modules. */
   readonly files: readonly string[]
@@ -31,6 +34,7 @@ export interface LoadedFunctions {
 const none: LoadedFunctions = {
   definitions: [],
   served: { rpc: new Map(), paths: () => null },
+  hooks: [],
   secrets: {},
   files: [],
 }
@@ -110,6 +114,7 @@ export class FunctionCode {
     const rpcs = definitions.filter((definition): definition is RpcDefinition => definition.kind === 'rpc')
     return {
       definitions,
+      hooks: hooksInOrder(definitions, manifest.files),
       served: { rpc: new Map(rpcs.map((definition) => [definition.name, definition])), paths: createHttpPaths(https) },
       secrets: Object.fromEntries(manifest.secrets.map(({ name }) => [name, environment[name] ?? ''])),
       files: manifest.files,

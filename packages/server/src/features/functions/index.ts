@@ -6,10 +6,12 @@ import { ConfigError } from '../../config/issues.ts'
 import type { Counters } from '../../engines/cluster/cluster.ts'
 import type { FunctionHosts } from '../../engines/hosts/hosts.ts'
 import type { RunInternally } from '../../http/internal-request.ts'
+import type { BeforeHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
 import { FunctionCode } from './code.ts'
 import { createFunctionEndpoints } from './endpoints.ts'
 import { createFunctionList } from './function-list.ts'
+import { createBeforeHooks } from './hooks/before-hooks.ts'
 import { createInvoker, type Invoker } from './invoke/invoker.ts'
 
 export interface FunctionsDeps {
@@ -28,6 +30,8 @@ export interface Functions extends Feature {
   reload(): Promise<void>
   readonly code: FunctionCode
   readonly invoker: Invoker
+  /** The functions that run before writes. */
+  readonly hooks: BeforeHooks
 }
 
 /** Serves no function before `configure`. */
@@ -36,12 +40,19 @@ export function createFunctions(deps: FunctionsDeps): Functions {
   const { projectFolder, environment } = settings
   const code = new FunctionCode({ hosts, projectFolder, environment, log })
   const invoker = createInvoker({ hosts, run, secrets: () => code.current.secrets, clock, log })
+  const hooks = createBeforeHooks({ declared: () => code.current.hooks, invoker, clock, log })
   let isStarted = false
 
   return {
     name: 'functions',
     code,
     invoker,
+    hooks,
+    metrics(metrics) {
+      const name = 'functions_before_seconds'
+      const help = 'Time by which functions have delayed writes, by table in seconds.'
+      metrics.histogram({ name, help, label: 'table', read: () => hooks.times.durations })
+    },
     endpoints: [
       ...createFunctionEndpoints({ served: () => code.current.served, invoker, counters, url }),
       createFunctionList({ definitions: () => code.current.definitions, invoker, projectFolder }),

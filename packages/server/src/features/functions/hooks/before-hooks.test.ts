@@ -10,8 +10,10 @@ import type { ApiError } from '../../../errors.ts'
 import { beforeSamples, beforeTimeoutMs } from '../../../limits/functions.ts'
 import { MiB } from '../../../limits/units.ts'
 import type { HookEvent, HookRefusal } from '../../before-hooks.ts'
+import type { BeforeDefinition } from '../definitions/definition.ts'
+import { createInvoker } from '../invoke/invoker.ts'
 import { createBeforeHooks } from './before-hooks.ts'
-import { declaredHooks } from './declared-hooks.ts'
+import { hooksInOrder } from './declared-hooks.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'plinth-before-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -41,23 +43,19 @@ async function openHooks(code: string) {
     entry,
     `import { functionsFor, HttpError } from 'plinth/functions'\nconst { before } = functionsFor()\n${code}`,
   )
-  const declared = declaredHooks(await pool.load(entry))
+  const { functions, files } = await pool.load(entry)
+  const declared = hooksInOrder(functions as unknown as readonly BeforeDefinition[], files)
   let messages = 0
+  const run = async () => new Response(null, { status: 404 })
+  const invoker = createInvoker({ hosts: pool, run, secrets: () => ({}), clock, log })
   const hooks = createBeforeHooks({
     declared: () => declared,
-    invoke({ name, input, timeoutMs, request: { caller, requestId, signal } }) {
-      messages += 1
-      const context = {
-        invocationId: requestId,
-        auth: caller.auth,
-        callerKind: caller.kind,
-        hasCaller: true,
-        nowMs: 0,
-        idempotencyKey: requestId,
-        secrets: {},
-      }
-      const onRequest = async () => ({ status: 404, headers: {}, body: null })
-      return pool.invoke({ name, input, timeoutMs, context, signal, onRequest, onLog: () => {} })
+    invoker: {
+      invoke(call) {
+        messages += 1
+        return invoker.invoke(call)
+      },
+      report: invoker.report,
     },
     clock,
     log,
@@ -70,8 +68,8 @@ async function openHooks(code: string) {
       .map((line) => JSON.parse(line))
       .filter((line) => JSON.stringify(line).includes(event))
   }
-  const run = (...events: readonly HookEvent[]) => hooks.of('shared')?.run(events, { ...request })
-  return { hooks, run, logged, entry, clock, messages: () => messages }
+  const runHooks = (...events: readonly HookEvent[]) => hooks.of('shared')?.run(events, { ...request })
+  return { hooks, run: runHooks, logged, entry, clock, messages: () => messages }
 }
 
 const request = {
@@ -144,9 +142,9 @@ export const check = before('shared.posts', ['insert'], ({ row }) => {
       `export const check = before('shared.posts', ['insert'], async ({ row }) => {\n${code} })`,
     )
     expect((await errorOf(run(insertOf({})))).body()).toMatchObject({ code: 500, slug: 'hook-failed' })
-    const [event] = logged('functions.hook_failed')
+    const [event] = logged('functions.failed')
     expect(event).toMatchObject({ function: 'check', location: `${entry}:${line}`, requestId: 'request' })
-    expect(event?.reason).toContain(message)
+    expect(event?.message).toContain(message)
   })
 
   test('[FN-BEFORE-5] a hook that ends its host is 503, one that does not end in time is 500', async () => {
@@ -158,7 +156,7 @@ export const check = before('shared.posts', ['insert'], ({ row }, ctx) =>
     const startedMs = performance.now()
     expect((await errorOf(run(insertOf({})))).body()).toMatchObject({ code: 500, slug: 'hook-failed' })
     expect(performance.now() - startedMs).toBeGreaterThan(beforeTimeoutMs - 50)
-    expect(logged('functions.hook_failed')).toHaveLength(2)
+    expect(logged('functions.failed')).toHaveLength(2)
   })
 
   test('[FN-BEFORE-5] what cannot be stored is logged with the hook that returned it', async () => {
@@ -168,8 +166,8 @@ export const silent = before('shared.posts', ['insert'], () => {})`)
     const [result] = (await run(insertOf({}))) ?? []
     expect(result?.row).toBe('text')
     expect(result?.fail('It must return an object').body()).toMatchObject({ code: 500, slug: 'hook-failed' })
-    expect(logged('functions.hook_failed')).toMatchObject([
-      { function: 'wrong', location: `${entry}:4`, reason: 'It must return an object' },
+    expect(logged('functions.failed')).toMatchObject([
+      { function: 'wrong', location: `${entry}:4`, message: 'It must return an object' },
     ])
   })
 

@@ -15,7 +15,7 @@ import type {
   InvocationResult,
 } from '../../../engines/hosts/hosts.ts'
 import type { RunInternally } from '../../../http/internal-request.ts'
-import { faultOf } from './failures.ts'
+import { type Fault, faultOf } from './failures.ts'
 
 /** Who acts where `ctx` goes past the access rules. */
 export const functionsCaller: ServiceCaller = Object.freeze({
@@ -59,6 +59,8 @@ export interface FunctionCounts {
 export interface Invoker {
   /** Rejects with `HostError`. */
   invoke(call: FunctionCall): Promise<InvocationResult>
+  /** Logs and counts a failure of a function that its invocation did not reject with. */
+  report(call: Pick<FunctionCall, 'name' | 'requestId'>, fault: Fault): void
   countsOf(name: string): FunctionCounts
 }
 
@@ -110,9 +112,12 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
       else log.error('functions.error', fields)
     }
 
-  function record({ name, requestId }: FunctionCall, error: unknown): void {
+  function record(call: FunctionCall, error: unknown): void {
     const fault = faultOf(error)
-    if (!fault) return
+    if (fault) report(call, fault)
+  }
+
+  const report: Invoker['report'] = ({ name, requestId }, fault) => {
     const { reason, message, location, stack } = fault
     const count = countsOf(name)
     count.failures++
@@ -134,6 +139,7 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
 
   return {
     countsOf,
+    report,
     async invoke(call) {
       const { name, input, caller, requestId, timeoutMs, signal, context } = call
       countsOf(name).calls++
