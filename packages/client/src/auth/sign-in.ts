@@ -57,6 +57,6 @@ async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<Sess
       message: 'Call verifyMfa',
       data: { ticket: mfaTicket, factors: ['totp'] },
     })
-  // The fragment does not contain the user; and its tokens, which were in a URL, are of no use afterwards.
+  // The fragment does not contain the user. A refresh also replaces its tokens, which were in a URL.
   return start(keeper, 'refresh', { refreshToken })
 }

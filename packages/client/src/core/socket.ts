@@ -221,8 +221,9 @@ export class ReconnectingSocket {
 /** Wakes when the device is online or the visibility of the page changes. */
 export function pageLifecycle(listener: (event: 'wake') => void): () => void {
   const controller = new AbortController()
+  const { signal } = controller
   const wake = (): void => listener('wake')
-  globalThis.addEventListener?.('online', wake, controller)
-  globalThis.document?.addEventListener('visibilitychange', wake, controller)
+  globalThis.addEventListener?.('online', wake, { signal })
+  globalThis.document?.addEventListener('visibilitychange', wake, { signal })
   return () => controller.abort()
 }
