@@ -1,7 +1,15 @@
 /** Batches and transactions of the client against a server. */
 import { beforeEach, expect, test } from 'bun:test'
 import { describeServer } from '../../server/tests/harness/server.ts'
-import { createClient, increment, isPlinthError, records, type Transaction, versionOf } from '../src/index.ts'
+import {
+  createClient,
+  deleteField,
+  increment,
+  isPlinthError,
+  records,
+  type Transaction,
+  versionOf,
+} from '../src/index.ts'
 
 const open = { read: true, insert: true, update: true, delete: true } as const
 const config = {
@@ -131,11 +139,108 @@ describeServer('batches and transactions of the client', { config }, (server) =>
     await db().transaction(async (tx) => {
       await tx.accounts.get('a')
       tx.accounts.update('a', { balance: increment(1) })
+      expect((await tx.accounts.get('a')).balance).toBe(101)
+      tx.accounts.update('a', { balance: increment(1), slug: 's' })
+      expect(await tx.accounts.get('a')).toMatchObject({ id: 'a', balance: 102, slug: 's' })
+      tx.accounts.update('a', { slug: deleteField() })
+      expect(await tx.accounts.find('a')).toMatchObject({ balance: 102, slug: null })
+      tx.accounts.insert({ id: 'n', balance: 1 })
+      tx.accounts.upsert({ id: 'n', balance: 2 })
+      expect(await tx.accounts.get('n')).toEqual({ id: 'n', balance: 2 } as never)
+      tx.accounts.delete('a')
+      expect(await tx.accounts.find('a')).toBeNull()
+      await expect(tx.accounts.get('a')).rejects.toMatchObject({ slug: 'not-found', status: 404 })
       // Writes are sent at the end.
-      expect((await tx.accounts.get('a')).balance).toBe(100)
-      tx.accounts.update('a', { balance: increment(1) })
+      expect([sent.length, await balanceOf('a')]).toEqual([0, 100])
     })
-    expect([sent.length, await balanceOf('a')]).toEqual([1, 102])
+    expect([sent.length, await other().find('a'), await balanceOf('n')]).toEqual([1, null, 2])
+  })
+
+  test('a transaction runs again when a list that it has read has changed', async () => {
+    for (const [title, change, seen] of [
+      ['a row is added', () => other().insert({ id: 'c', balance: 200 }), ['a', 'b', 'c']],
+      ['a row is changed', () => other().update('b', { slug: 'changed' }), ['a', 'b']],
+      ['a row leaves', () => other().update('b', { balance: 1 }), ['a']],
+      ['a row is removed', () => other().delete('b'), ['a']],
+      ['another row is changed', () => other().update('poor', { balance: 51 }), ['a', 'b']],
+    ] as const) {
+      await other().where('id', '!=', '').delete()
+      for (const id of ['a', 'b']) await other().insert({ id, balance: 100 })
+      await other().insert({ id: 'poor', balance: 50 })
+      let runs = 0
+      const ids = await db().transaction(async (tx) => {
+        const { items } = await tx.accounts.where('balance', '>=', 100).sort('id').select('id', 'balance').list()
+        if (++runs === 1) await change()
+        tx.moves.insert({ amount: items.length })
+        return items.map(({ id }) => id)
+      })
+      expect([title, ids, runs]).toEqual([title, [...seen], title === 'another row is changed' ? 1 : 2])
+    }
+  })
+
+  test('the first row of an order is checked, and not what follows it', async () => {
+    await db().transaction(async (tx) => {
+      const best = await tx.accounts.sort('balance', 'desc').sort('id').first()
+      await other().insert({ id: 'less', balance: 1 })
+      expect(await tx.accounts.where('balance', '>', 1000).first()).toBeNull()
+      tx.moves.insert({ id: best?.id ?? 'none' })
+    })
+    expect([sent.length, (await db().moves.get('a')).id]).toEqual([1, 'a'])
+    const digest = expect.any(String)
+    expect(sent[0]?.operations.slice(0, 2)).toEqual([
+      { table: 'accounts', check: { list: { sort: 'balance:desc,id:asc', limit: 1 }, digest } },
+      { table: 'accounts', check: { list: { filter: [['balance', '>', 1000]], limit: 1 }, digest } },
+    ])
+  })
+
+  test('two transactions that each read the list that the other extends do not both see it short', async () => {
+    const take = () =>
+      db().transaction(
+        async (tx) => {
+          const { items } = await tx.moves.where('amount', '==', 7).list()
+          if (items.length >= 3) return false
+          tx.moves.insert({ amount: 7 })
+          return true
+        },
+        { attempts: 50 },
+      )
+    const taken = await Promise.all(numbers(8).map(take))
+    expect([taken.filter(Boolean).length, await db().moves.count()]).toEqual([3, 3])
+  })
+
+  test('lists after a write to their table, and other queries, are rejected', async () => {
+    await expect(
+      db().transaction(async (tx) => {
+        tx.accounts.insert({ id: 'x' })
+        await tx.moves.list()
+        await tx.accounts.where('balance', '>', 1).list()
+      }),
+    ).rejects.toMatchObject({ slug: 'invalid-input', message: expect.stringContaining('before writing') })
+    for (const query of ['count', 'page', 'search', 'update', 'delete'])
+      await expect(
+        db().transaction(async (tx) =>
+          (tx.accounts.where('balance', '>', 1) as unknown as Record<string, (by: unknown) => unknown>)[query]?.({
+            after: 'x',
+          }),
+        ),
+        query,
+      ).rejects.toMatchObject({ status: 400 })
+    expect(await other().find('x')).toBeNull()
+  })
+
+  test('work that fails because of what has changed in between runs again', async () => {
+    let runs = 0
+    const promise = db().transaction(async (tx) => {
+      const a = await tx.accounts.get('a')
+      if (++runs === 1)
+        await other()
+          .where('id', 'in', ['a', 'b'])
+          .update({ balance: increment(5) })
+      const b = await tx.accounts.get('b')
+      if (a.balance !== b.balance) throw new Error('not the same')
+      return a.balance
+    })
+    expect([await promise, runs]).toEqual([105, 2])
   })
 
   test('after its attempts a transaction reports the conflict', async () => {
@@ -182,7 +287,9 @@ describeServer('batches and transactions of the client', { config }, (server) =>
       await tx.accounts.get('nope')
     })
     await expect(missing).rejects.toMatchObject({ slug: 'not-found' })
-    expect([runs, sent, await balanceOf('a')]).toEqual([2, [], 100])
+    // The absence of the missing row is checked again, nothing else.
+    const operations = [{ table: 'accounts', check: { id: 'nope', exists: false } }]
+    expect([runs, sent, await balanceOf('a')]).toEqual([2, [{ operations }], 100])
   })
 
   test('transfers of twenty concurrent clients keep the sum', async () => {

@@ -3,6 +3,7 @@
  * showing a write when it has received the change itself.
  */
 import { later } from '../core/later.ts'
+import { applyPatch } from '../records/operators.ts'
 import type { QueryParts, Row } from '../records/query.ts'
 import type { Table, WriteOptions } from '../records/table.ts'
 import { findVersion, isOlder, setVersion } from '../records/versions.ts'
@@ -47,24 +48,13 @@ interface ShownWrite extends RecordWrite {
   readonly seenBy: Map<Observer, number | undefined>
 }
 
-/** A patch with its operators computed on the known row. */
-function applyPatch(row: Row, patch: object): Row {
-  const patched: Record<string, unknown> = { ...row }
-  for (const [field, value] of Object.entries(patch)) {
-    const { $op, value: by } = (value ?? {}) as { $op?: string; value?: number }
-    if ($op === 'increment') patched[field] = (Number(patched[field]) || 0) + Number(by)
-    else patched[field] = $op === 'deleteField' ? null : value
-  }
-  return setVersion(patched as Row, findVersion(row))
-}
-
 /** The row with a write applied; null where it is deleted, undefined where the write does not concern it. */
 function applyWrite({ operation, id, data = {}, at }: RecordWrite, row: Row | undefined): Row | null | undefined {
   if (operation === 'insert') {
     const now = new Date(at).toISOString()
     return row ?? { createdAt: now, updatedAt: now, ...data, id }
   }
-  return row && (operation === 'update' ? applyPatch(row, data) : null)
+  return row && (operation === 'update' ? setVersion(applyPatch(row, data), findVersion(row)) : null)
 }
 
 /** Whether a list needs not show a write any more. */

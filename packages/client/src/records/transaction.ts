@@ -1,12 +1,14 @@
 /**
  * Batches and transactions: operations on the tables of a namespace that the server executes together or not at all.
- * A transaction also sends the version of each row that it has read, and runs again if one of them has changed.
+ * A transaction also sends the version of each row and each list that it has read, and runs again if one of them has
+ * changed.
  */
 import { backoffMs, type Call, delay } from '../core/deadline.ts'
-import { isPlinthError } from '../core/error.ts'
-import type { Reply } from '../core/request.ts'
+import { failure, isPlinthError, PlinthError } from '../core/error.ts'
+import type { Reply, Request } from '../core/request.ts'
+import { applyPatch } from './operators.ts'
 import type { Row } from './query.ts'
-import type { Table } from './table.ts'
+import { Table } from './table.ts'
 import { findVersion, setVersions } from './versions.ts'
 
 interface Operation {
@@ -28,8 +30,8 @@ export type FindTable = (name: string) => Table
 
 type Send = (operations: readonly Operation[], options: Call) => Promise<Reply>
 
-/** How often a transaction runs before its conflict is reported, unless the call sets another number. */
-const attemptsDefault = 5
+/** How often a transaction runs before its conflict is reported, unless the call sets another number: 5 repetitions. */
+const attemptsDefault = 6
 
 const writesOf = (table: string, operations: Operation[]) => ({
   insert(row: object) {
@@ -91,13 +93,14 @@ export async function runTransaction<Result>(
   { attempts = attemptsDefault, ...options }: Call & { readonly attempts?: number } = {},
 ): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
-    // What was read is from before every write, in whatever order the work reads and writes.
-    const checks: Operation[] = []
+    const reads: Operation[] = []
     const writes: Operation[] = []
-    const members = lazyMembers((name) => readsAndWritesOf(name, findTable(name), checks, writes, options))
-    const result = await work(members)
+    const members = lazyMembers((name) => readsAndWritesOf(findTable(name), reads, writes, options))
+    const result = (async () => work(members))()
+    // It may have failed because what it has read changed in between: then only that is checked.
+    await result.catch(() => writes.splice(0))
     try {
-      const operations = [...checks, ...writes]
+      const operations = [...reads, ...writes]
       if (operations.length > 0) await send(operations, options)
       return result
     } catch (error) {
@@ -111,20 +114,37 @@ export async function runTransaction<Result>(
 const isOutdated = (error: unknown): boolean =>
   isPlinthError(error, 'conflict') && Object.keys(error.data ?? {}).some((path) => path.endsWith(']'))
 
-function readsAndWritesOf(name: string, table: Table, checks: Operation[], writes: Operation[], options: Call) {
+/** A table within a transaction: what is read is noted, to be checked with the writes. */
+function readsAndWritesOf(table: Table, reads: Operation[], writes: Operation[], options: Call) {
+  const { source } = table
+  const own = () => writes.filter((one) => one.table === source.table)
+  const note = (check: unknown) => reads.push({ table: source.table, check })
+  /** The server answers a list with its check, and refuses other queries in this form. */
+  const send = async (method: string, path: string, request: Request): Promise<Reply> => {
+    if (own().length > 0) throw failure('invalid-input', 'Read lists of a table before writing to it')
+    const reply = await source.core.send(method, path, { ...request, query: { ...request.query, check: '1' } })
+    note((reply.data as { check: unknown }).check)
+    return reply
+  }
   const find = async (id: string): Promise<Row | null> => {
-    const row = await table.find(id, options)
-    const version = row && findVersion(row)
-    const condition = typeof version === 'number' ? { ifMatch: `${version}` } : { exists: row !== null }
-    checks.push({ table: name, check: { id, ...condition } })
+    let row = await table.find(id, options)
+    note({ id, ...(row ? { ifMatch: `${findVersion(row)}` } : { exists: false }) })
+    for (const { table: _, ...one } of own()) {
+      const [[kind, change]] = Object.entries(one) as [[string, Row & { data: object }]]
+      if (change.id === id) row = kind === 'delete' ? null : applyPatch(row, kind === 'update' ? change.data : change)
+    }
     return row
   }
-  return {
-    ...writesOf(name, writes),
-    find,
-    async get(id: string): Promise<Row> {
-      // Outside of the transaction's operations, `get` rejects for a row that does not exist.
-      return (await find(id)) ?? table.get(id, options)
+  return Object.assign(
+    new Table({ ...source, core: Object.assign(Object.create(source.core), { send }) }),
+    writesOf(source.table, writes),
+    {
+      find,
+      async get(id: string): Promise<Row> {
+        const row = await find(id)
+        if (!row) throw new PlinthError({ status: 404, slug: 'not-found', message: 'Record not found' })
+        return row
+      },
     },
-  }
+  )
 }

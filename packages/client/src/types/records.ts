@@ -191,14 +191,35 @@ export type Transaction<Config = unknown, Namespace extends string = 'shared'> =
       >
     }
 
+/** A query within a transaction. Immutable: each method returns a new query. */
+export interface TransactionQuery<Row = Untyped, Declaration = Untyped> {
+  where<const Name extends FieldName<Declaration>, const Op extends OpOf<Declaration, Name>>(
+    field: Name,
+    op: Op,
+    value: OperandOf<Declaration, Name, Op>,
+  ): TransactionQuery<Row, Declaration>
+  or(...conditions: Condition<Declaration>[]): TransactionQuery<Row, Declaration>
+  sort(field: SortName<Declaration>, direction?: 'asc' | 'desc'): TransactionQuery<Row, Declaration>
+  select<const Name extends FieldName<Declaration>>(
+    ...fields: Name[]
+  ): TransactionQuery<Selected<Row, Name>, Declaration>
+  limit(n: number): TransactionQuery<Row, Declaration>
+  /** The first 100 rows, unless `limit` is set. Before the first write to the table. */
+  list(options?: Call): Promise<{ items: Row[] }>
+  first(options?: Call): Promise<Row | null>
+}
+
 /** A table within a transaction: reads at once, changes when the transaction is committed. */
-export interface TransactionTable<Row = Untyped, Declaration = Untyped> extends BatchTable<Declaration> {
+export interface TransactionTable<Row = Untyped, Declaration = Untyped>
+  extends BatchTable<Declaration>,
+    TransactionQuery<Row, Declaration> {
+  /** The row as the transaction has left it, with the values that it has written so far. */
   get(id: string, options?: Call): Promise<Row>
   find(id: string, options?: Call): Promise<Row | null>
 }
 
 export interface TransactionOptions extends Call {
-  /** How often the work is tried while rows that it has read change; default 5. */
+  /** How often the work is tried while what it has read changes; default 6. */
   attempts?: number
 }
 
@@ -206,7 +227,9 @@ interface DatabaseMethods<Config, Namespace extends string> {
   table<const Name extends TableName<Config, Namespace>>(name: Name): TableOf<Config, Namespace, Name>
   /** All or nothing, also over several tables; a result per table in the order of first use. */
   batch(build: (tx: BatchBuilder<Config, Namespace>) => void, options?: Call): Promise<BatchResult[]>
-  /** Several tables, all or nothing, repeated when a row that was read has changed meanwhile. */
+  /**
+   * Several tables, all or nothing, serializable: repeated when a row or a list that was read has changed meanwhile.
+   */
   transaction<T>(work: (tx: Transaction<Config, Namespace>) => Promise<T>, options?: TransactionOptions): Promise<T>
 }
 

@@ -3,6 +3,8 @@ import { KiB, MiB } from './units.ts'
 
 // Database
 export const batchOperationsMax = 500
+/** Lists that a transaction checks; each runs its query within the transaction. */
+export const transactionListsMax = 50
 export const batchByFilterRecordsMax = 500
 /** Default size limit of a response with records: clients can parse this much at once. */
 export const responseBytesMax = 8 * MiB

@@ -146,6 +146,11 @@ export const postgresDialect: Dialect = {
   forUpdate: sql` FOR UPDATE`,
   skipLocked: sql` FOR UPDATE SKIP LOCKED`,
   forReference: sql` FOR KEY SHARE`,
+  lockTable(table, keepsOut) {
+    // The mode conflicts with itself: of two transactions that check and then write a table, one waits for the other.
+    const mode = keepsOut ? sql`SHARE ROW EXCLUSIVE` : sql`ROW EXCLUSIVE`
+    return sql`LOCK TABLE ${postgresDialect.target(table)} IN ${mode} MODE`
+  },
   insertMany(table, columns) {
     const own = postgresDialect.own(table)
     const names = columns.map((_, at) => ident(`c${at}`))

@@ -85,6 +85,11 @@ export interface Dialect {
   readonly skipLocked: SqlText
   /** Row lock against concurrent updates that allows concurrent references (`FOR KEY SHARE`); same position. */
   readonly forReference: SqlText
+  /**
+   * Locks a table until the end of the transaction: against every write of other transactions, or (`keepsOut` false) as
+   * a write does. Null where the engine runs one transaction at a time.
+   */
+  readonly lockTable: ((table: TableRef, keepsOut: boolean) => SqlText) | null
   /** Builds a bulk insert from the values of each column, in row order; null where one statement per row is as fast. */
   readonly insertMany:
     | ((table: TableRef, columns: readonly ManyColumn[]) => (values: readonly (readonly SqlScalar[])[]) => SqlText)

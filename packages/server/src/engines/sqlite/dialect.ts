@@ -65,6 +65,7 @@ export const sqliteDialect: Dialect = {
   forUpdate: sql``,
   skipLocked: sql``,
   forReference: sql``,
+  lockTable: null,
   insertMany: null,
   ascending: (column) => sql`${column} ASC`,
   descending: (column) => sql`${column} DESC`,

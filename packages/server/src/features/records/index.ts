@@ -97,15 +97,23 @@ export function createRecords(deps: RecordsDeps): Records {
   const runWrite = observeWrites(writeRunner, jobs)
   const generate = () => ({ id: newId, nowMs: clock.now() })
   const writing = { resolve, runWrite, generate, limits }
+  let conflicts = 0
+  const onConflict = (): void => {
+    conflicts += 1
+  }
 
   return {
     name: 'records',
     endpoints: [
       ...createReadEndpoints({ resolve, totals, limits }),
       ...createWriteEndpoints(writing),
-      transactionEndpoint(writing),
+      transactionEndpoint({ ...writing, onConflict }),
     ],
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
+    metrics(metrics) {
+      const help = 'Transactions refused because a record or a list has changed since it was read.'
+      metrics.counter('transactions_conflicts_total', help, () => conflicts)
+    },
     reconfigured: () => totals.clear(),
     drain: { stage: 'last', run: async () => feed.close() },
     feed,

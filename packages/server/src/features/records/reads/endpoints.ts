@@ -33,6 +33,7 @@ const listQuery = z.object({
   after: cursorParam('Cursor to page forward from; empty for the start'),
   before: cursorParam('Cursor to page backward from; empty for the end'),
   versions,
+  check: flagParam('1: the response has `check`, and `versions`; for a list from its start'),
 })
 const countQuery = z.object(filtering)
 const getQuery = z.object({ fields })
@@ -50,6 +51,9 @@ const searchQuery = z.object({
 const page = z.object({
   items: z.array(recordSchema),
   versions: z.array(z.int()).optional().meta({ description: 'Of each item the version of its row; with `versions=1`' }),
+  check: z.object({}).optional().meta({
+    description: 'With `check=1`: the check of a transaction that the list still has these records in these versions',
+  }),
   total: z.number().nullable(),
   page: z.number().nullable(),
   perPage: z.number().nullable(),

@@ -25,7 +25,7 @@ import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
 import { isRecordId } from '../writes/input.ts'
-import { type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
+import { type CheckedList, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
 import { conditionsOf, findRecord, type ListQuery, type Window, windowOf } from './read.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
 
@@ -33,6 +33,8 @@ interface Selection {
   readonly condition: Expr
   readonly sort: Sort
   readonly reader: RowReader
+  /** Where the response has a check for a transaction. */
+  readonly checked: CheckedList | null
 }
 
 export interface ListDeps {
@@ -52,7 +54,22 @@ function parseSelection(call: TableCall, query: ListQuery): Selection {
   const sort = parseSort(call.view, query.sort)
   const fields = query.fields === undefined ? null : parseFields(call.view, query.fields)
   const keys = sort.map(({ field }) => field)
-  return { condition, sort, reader: readerOf(call, fields, { keys, versions: query.versions }) }
+  const checked = query.check ? checkedList(query) : null
+  return { condition, sort, reader: readerOf(call, fields, { keys, versions: query.versions || query.check }), checked }
+}
+
+/** Room for the digest and the names in a check. */
+const checkBytes = 128
+
+/** Throws 400 for a list that does not begin at its start. */
+function checkedList(query: ListQuery): CheckedList {
+  if (query.before !== undefined || query.after || (query.page ?? 1) > 1 || (query.offset ?? 0) > 0)
+    throw badRequest('check applies to a list from its start')
+  const [filter, orFilter] = [query.filter ?? query.filters, query.orFilter ?? query.orFilters].map((text) =>
+    text === undefined ? undefined : JSON.parse(text),
+  )
+  const list = { filter, orFilter, sort: query.sort, limit: windowOf(query).limit }
+  return { list, bytes: JSON.stringify(list).length * 3 + checkBytes }
 }
 
 /**
@@ -66,6 +83,8 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
   if (query.after !== undefined && query.before !== undefined) throw badRequest('after cannot be combined with before')
   const selection = parseSelection(call, query)
   const window = windowOf(query)
+  // A check does not cover the total.
+  if (selection.checked) return listFrom(call, selection, window.limit, 'after', '', deps)
   if (query.after !== undefined) return listFrom(call, selection, window.limit, 'after', query.after, deps)
   if (query.before !== undefined) return listFrom(call, selection, window.limit, 'before', query.before, deps)
   return listPage(call, selection, window, deps)
@@ -127,13 +146,19 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
   return respondWithPage(call, limits, respond)
 }
 
-const writerOf = (reader: RowReader, envelope: PageWriter['envelope'], isReversed = false): PageWriter => ({
+const writerOf = (
+  reader: RowReader,
+  envelope: PageWriter['envelope'],
+  isReversed = false,
+  checked: CheckedList | null = null,
+): PageWriter => ({
   takeVersion: reader.takeVersion,
   record: reader.record,
   item: reader.show,
   text: reader.json,
   envelope,
   isReversed,
+  checked,
 })
 
 /** The position of a cursor parameter; null for the start or end. A record id stands for the record's position. */
@@ -187,7 +212,7 @@ async function listFrom(
   cursor: string,
   { limits }: ListDeps,
 ): Promise<Reply> {
-  const { condition, sort, reader } = selection
+  const { condition, sort, reader, checked } = selection
   const position = await findPosition(call, sort, direction, cursor)
   // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
@@ -208,6 +233,6 @@ async function listFrom(
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
-    return pageReply(found, writerOf(reader, envelope, direction === 'before'), limits)
+    return pageReply(found, writerOf(reader, envelope, direction === 'before', checked), limits)
   })
 }

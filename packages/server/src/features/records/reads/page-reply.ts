@@ -34,7 +34,19 @@ export interface PageWriter {
   envelope(count: number, last: RecordRow | null, isTruncated: boolean): ListEnvelope
   /** Whether the page was read from its end. */
   readonly isReversed: boolean
+  /** The list of which the page is the start, where the response has the check of it for a transaction. */
+  readonly checked?: CheckedList | null
 }
+
+/** Parameters of a list from its start, as a check of a transaction takes them, and an upper bound of its bytes. */
+export interface CheckedList {
+  readonly list: { readonly limit: number }
+  readonly bytes: number
+}
+
+/** Which records a list has, in which versions. */
+export const digestOf = (ids: readonly string[], versions: readonly number[]): string =>
+  fingerprint(JSON.stringify([ids, versions]))
 
 /** A reply whose entity tag is its content's fingerprint. */
 export const tagged = (text: string): Reply => jsonText(text, 200, { ETag: `"${fingerprint(text)}"` })
@@ -45,9 +57,27 @@ const fits = (text: string, bytesMax: number): boolean =>
 
 const inOrder = <T>(items: T[], { isReversed }: PageWriter): T[] => (isReversed ? items.toReversed() : items)
 
-/** The versions of the first `count` items, as a member of the envelope. */
-const versionsOf = (versions: readonly number[] | null, count: number, writer: PageWriter) =>
-  versions && { versions: inOrder(versions.slice(0, count), writer) }
+interface Versions {
+  readonly ids: readonly string[]
+  readonly versions: readonly number[]
+}
+
+const readVersions = (rows: readonly RecordRow[], take: (row: RecordRow) => number): Versions => ({
+  ids: rows.map(({ id }) => id as string),
+  versions: rows.map(take),
+})
+
+/** The versions of the first `count` items and their check, as members of the envelope. */
+function versionsOf(read: Versions | null, count: number, isCut: boolean, writer: PageWriter) {
+  if (!read) return null
+  const { checked } = writer
+  const versions = read.versions.slice(0, count)
+  const check = checked && {
+    list: isCut ? { ...checked.list, limit: count } : checked.list,
+    digest: digestOf(read.ids.slice(0, count), versions),
+  }
+  return { versions: inOrder(versions, writer), ...(check && { check }) }
+}
 
 /** Upper bound on the JSON of a version and its comma. */
 const versionBytes = 17
@@ -55,12 +85,12 @@ const versionBytes = 17
 function slicedReply(
   writer: PageWriter,
   texts: readonly Uint8Array[],
-  versions: readonly number[] | null,
+  versions: Versions | null,
   last: RecordRow | null,
   isCut: boolean,
 ) {
   const { envelope } = writer
-  const rest = { ...versionsOf(versions, texts.length, writer), ...envelope(texts.length, last, isCut) }
+  const rest = { ...versionsOf(versions, texts.length, isCut, writer), ...envelope(texts.length, last, isCut) }
   const tail = JSON.stringify(rest).slice(1)
   return itemsReply('{"items":[', inOrder([...texts], writer), `],${tail}`)
 }
@@ -70,14 +100,14 @@ type Found = Pick<PageRows<RecordRow>, 'rows' | 'bytes' | 'isCut'>
 /** The response with a page; rows are in the order they were read. */
 export async function pageReply(found: Found, writer: PageWriter, limits: ResponseLimits): Promise<Reply> {
   const { rows } = found
-  const versions = writer.takeVersion && rows.map(writer.takeVersion)
-  const bytesMax = limits.bytesMax() - (versions ? versions.length * versionBytes : 0)
+  const versions = writer.takeVersion && readVersions(rows, writer.takeVersion)
+  const bytesMax = limits.bytesMax() - (versions ? rows.length * versionBytes : 0) - (writer.checked?.bytes ?? 0)
   if (!found.isCut && found.bytes <= quickResponseBytes) {
     const records = rows.map(writer.record)
     const items = records.map(writer.item)
     const text = JSON.stringify({
       items: inOrder(items, writer),
-      ...versionsOf(versions, items.length, writer),
+      ...versionsOf(versions, items.length, false, writer),
       ...writer.envelope(items.length, records.at(-1) ?? null, false),
     })
     if (items.length === 0 || fits(text, bytesMax)) return tagged(text)

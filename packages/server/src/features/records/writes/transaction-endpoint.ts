@@ -7,7 +7,14 @@ import type { TableCall } from '../resolve-table.ts'
 import { common } from '../table-endpoint.ts'
 import type { WriteEndpointsDeps } from './endpoints.ts'
 import { runTransaction, transactionShape } from './transaction.ts'
-import { type Operation, parseOperations, requireScopes, resolveTables, transactionBody } from './transaction-input.ts'
+import {
+  isFailedCondition,
+  type Operation,
+  parseOperations,
+  requireScopes,
+  resolveTables,
+  transactionBody,
+} from './transaction-input.ts'
 
 const transactionReply = z.object({
   results: z.array(z.object({})).meta({
@@ -21,14 +28,19 @@ const transactionReply = z.object({
 
 const isInsert = ({ kind }: Operation): boolean => kind === 'insert'
 
-export function transactionEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDeps): Endpoint {
+export interface TransactionDeps extends WriteEndpointsDeps {
+  /** Called for each transaction that is refused because a condition does not hold. */
+  readonly onConflict: () => void
+}
+
+export function transactionEndpoint({ resolve, runWrite, generate, limits, onConflict }: TransactionDeps): Endpoint {
   return endpoint({
     ...common,
     name: 'records.transaction',
     method: 'POST',
     paths: ['/api/db/:namespace/transaction', '/api/db/:namespace/:instanceId/transaction'],
     summary: 'Change several tables in one transaction',
-    description: `1 to ${batchOperationsMax} operations in order; all or nothing. A condition that does not hold is 409. A service key needs \`db:table:{table}:write\` for every table that it changes, and \`db:table:{table}:read\` for every table that it checks.`,
+    description: `1 to ${batchOperationsMax} operations in order; all or nothing. A condition that does not hold is 409. A list with \`check=1\` has its \`check\`, which goes before the changes of its table. A service key needs \`db:table:{table}:write\` for every table that it changes, and \`db:table:{table}:read\` for every table that it checks.`,
     query: z.object({ versions: flagParam('1: the response has `versions`') }),
     body: transactionBody,
     replies: { 200: { description: 'The results of the operations', schema: transactionReply } },
@@ -40,13 +52,17 @@ export function transactionEndpoint({ resolve, runWrite, generate, limits }: Wri
       const operations = await parseOperations(bodies, calls, generate())
       const [first] = calls.values()
       const options = { bytesMax: limits.bytesMax(), showsVersions: call.query.versions }
-      return runWrite(
+      const reply = runWrite(
         call,
         first as TableCall,
         () => transactionShape(operations),
         (write) => runTransaction(write, operations, options),
         { spansTables: calls.size > 1, ...(operations.every(isInsert) ? { foresees: 'insert' } : {}) },
       )
+      return reply.catch((error) => {
+        if (isFailedCondition(error)) onConflict()
+        throw error
+      })
     },
   })
 }

@@ -7,7 +7,8 @@ import { required } from '../../../access/check.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
 import { createSlices } from '../../../base/concurrency/slices.ts'
 import { ApiError, conflict, type FieldError, invalid, invalidServiceKey, withData } from '../../../errors.ts'
-import { batchOperationsMax, fieldErrorsMax } from '../../../limits/api.ts'
+import { batchOperationsMax, fieldErrorsMax, transactionListsMax } from '../../../limits/api.ts'
+import { type ListCheck, listCheckBody, parseListCheck } from '../reads/list-check.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import { recordSchema, writeScope } from '../table-endpoint.ts'
 import { type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
@@ -20,6 +21,15 @@ const kinds = ['insert', 'upsert', 'update', 'delete', 'check'] as const
 const ifMatch = z
   .union([z.string(), z.int()])
   .meta({ description: 'A version of the record: its `ETag`, or the number; 409 if it has another one' })
+
+type CheckMember = 'id' | 'ifMatch' | 'exists' | 'list' | 'digest'
+const checkForms: readonly string[] = ['id,ifMatch', 'id,exists', 'list,digest']
+
+function isOneCheck(check: Readonly<Partial<Record<CheckMember, unknown>>>): boolean {
+  const members: readonly CheckMember[] = ['id', 'ifMatch', 'exists', 'list', 'digest']
+  return checkForms.includes(members.filter((member) => check[member] !== undefined).join())
+}
+
 const operationBody = z
   .strictObject({
     table: z.string(),
@@ -29,12 +39,19 @@ const operationBody = z
     update: z.strictObject({ id: z.string(), data: recordSchema, ifMatch: ifMatch.optional() }).optional(),
     delete: z.strictObject({ id: z.string(), ifMatch: ifMatch.optional() }).optional(),
     check: z
-      .strictObject({ id: z.string(), ifMatch: ifMatch.optional(), exists: z.boolean().optional() })
-      .refine((check) => (check.ifMatch === undefined) !== (check.exists === undefined), {
-        message: 'must have either ifMatch or exists',
+      .strictObject({
+        id: z.string().optional(),
+        ifMatch: ifMatch.optional(),
+        exists: z.boolean().optional(),
+        list: listCheckBody.optional(),
+        digest: z.string().optional(),
       })
+      .refine(isOneCheck, { message: 'must have id with either ifMatch or exists, or list with digest' })
       .optional()
-      .meta({ description: 'A condition on a record that the caller may read; 409 if it does not hold' }),
+      .meta({
+        description:
+          'A condition on a record that the caller may read, or on a list of such records; 409 if it does not hold',
+      }),
   })
   .refine((one) => kinds.filter((kind) => one[kind] !== undefined).length === 1, {
     message: `must have exactly one of ${kinds.join(', ')}`,
@@ -45,7 +62,13 @@ const operationBody = z
   })
 
 /** Bounded here, so that the items of too long a list are not parsed. */
-export const transactionBody = z.strictObject({ operations: z.array(operationBody).min(1).max(batchOperationsMax) })
+export const transactionBody = z
+  .strictObject({ operations: z.array(operationBody).min(1).max(batchOperationsMax) })
+  .refine(({ operations }) => operations.filter(({ check }) => check?.list).length <= transactionListsMax, {
+    message: `must have at most ${transactionListsMax} checks of lists`,
+    path: ['operations'],
+    params: { code: 'max' },
+  })
 
 type OperationBody = z.infer<typeof operationBody>
 
@@ -56,6 +79,7 @@ export type Operation = { readonly call: TableCall; readonly at: string } & (
   | { readonly kind: 'update'; readonly id: string; readonly patch: Patch; readonly ifMatch: string | null }
   | { readonly kind: 'delete'; readonly id: string; readonly ifMatch: string | null }
   | { readonly kind: 'check'; readonly id: string; readonly expected: { ifMatch: string } | { exists: boolean } }
+  | { readonly kind: 'checkList'; readonly list: ListCheck }
 )
 
 const pathOf = (index: number): string => `operations[${index}]`
@@ -75,6 +99,10 @@ function namedError(error: unknown, at: string): unknown {
 /** 409 for a condition that does not hold; the same for a record that is absent, hidden or changed. */
 export const conditionFailed = (at: string, message: string): ApiError =>
   conflict(message, { [at]: { code: 'unknown', message: 'the condition does not hold' } })
+
+/** Whether an error is that of a condition, and not of a duplicate, which names a field. */
+export const isFailedCondition = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 409 && Object.keys(error.data ?? {}).some((path) => path.endsWith(']'))
 
 /** Runs one operation; its errors name it. */
 export async function named<T>(at: string, work: () => T | Promise<T>): Promise<T> {
@@ -134,6 +162,10 @@ function parseOperation(call: TableCall, body: OperationBody, generated: Generat
   if (removal) {
     required(permissions.delete(), caller)
     return { call, at, kind: 'delete', id: removal.id, ifMatch: conditionOf(removal) }
+  }
+  if (check?.list) {
+    const list = parseListCheck(call, check.list, check.digest ?? '', `${at}.check.list`)
+    return { call, at, kind: 'checkList', list }
   }
   required(permissions.read(), caller)
   const { id = '', exists = true } = check ?? {}

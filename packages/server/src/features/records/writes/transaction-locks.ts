@@ -1,10 +1,12 @@
 /**
  * The locks of a transaction, taken before its first operation so that every check holds until the commit: on the rows
- * that it names, and on the absence of the others. Nothing to lock on an engine that runs one transaction at a time.
+ * that it names, on the absence of the others, and on the tables of the lists that it checks. Nothing to lock on an
+ * engine that runs one transaction at a time.
  */
 import { EngineError } from '../../../engines/sql/error.ts'
 import { ident, sql } from '../../../engines/sql/sql-text.ts'
 import { extraColumn } from '../../../query/to-sql.ts'
+import { tablesOf } from '../reads/list-check.ts'
 import { readRows } from '../reads/read-rows.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { isRecordId } from './input.ts'
@@ -20,11 +22,31 @@ export async function lockOperations(
   const byTable = Map.groupBy(operations, ({ call }) => call)
   const keys = operations.flatMap((one) => (one.kind === 'upsert' ? [lockKeyOf(one.call, one.upsert)] : []))
   await outer.tx.lock(...keys)
+  lockTables(outer, operations)
   const writes = new Map<TableCall, Write>()
   // The same order in all transactions avoids deadlocks.
   for (const [call, some] of [...byTable].sort(([a], [b]) => (a.table.name < b.table.name ? -1 : 1)))
     writes.set(call, await lockRows({ ...outer, call }, some))
   return writes
+}
+
+/**
+ * Locks the tables whose lists are checked against every write of others. A transaction of several tables then locks
+ * all of them, since it would otherwise meet such a lock after its first write: locks in the order of names make no
+ * deadlock.
+ */
+function lockTables({ call: first, tx }: Write, operations: readonly Operation[]): void {
+  const { lockTable } = first.backEnd.dialect
+  if (!lockTable) return
+  const isChecked = new Map<string, boolean>()
+  for (const one of operations) {
+    if (one.kind === 'checkList') for (const name of tablesOf(one.call, one.list)) isChecked.set(name, true)
+    else if (!isChecked.has(one.call.table.name)) isChecked.set(one.call.table.name, false)
+  }
+  const hasChecks = [...isChecked.values()].includes(true)
+  if (!hasChecks && isChecked.size < 2) return
+  for (const [name, keepsOut] of [...isChecked].sort(([a], [b]) => (a < b ? -1 : 1)))
+    tx.send(lockTable(first.sibling(name).table, keepsOut))
 }
 
 const isOnRow = (one: Operation) => one.kind === 'update' || one.kind === 'delete' || one.kind === 'check'

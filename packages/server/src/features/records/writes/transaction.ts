@@ -4,6 +4,7 @@
  */
 import { createSlices } from '../../../base/concurrency/slices.ts'
 import { jsonText } from '../../../http/replies/reply.ts'
+import { hasSameRecords } from '../reads/list-check.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { insertRecords } from './insert.ts'
 import type { ResponseShape } from './replay.ts'
@@ -33,6 +34,8 @@ interface PlainResult {
   readonly text: string
   readonly version: number | null
 }
+
+const checked: PlainResult = { text: '{"ok":true}', version: null }
 
 type KindOf<Kind> = Extract<Operation, { kind: Kind }>
 
@@ -70,7 +73,7 @@ async function upsertGroup(write: Write, group: readonly KindOf<'upsert'>[]): Pr
 
 async function runOne(
   write: Write,
-  one: KindOf<'update' | 'delete' | 'check'>,
+  one: KindOf<'update' | 'delete' | 'check' | 'checkList'>,
 ): Promise<readonly (Written | PlainResult)[]> {
   switch (one.kind) {
     case 'update':
@@ -82,7 +85,11 @@ async function runOne(
     case 'check':
       if (!(await holds(write, one.id, one.expected)))
         throw conditionFailed(one.at, 'A record has changed since it was read')
-      return [{ text: '{"ok":true}', version: null }]
+      return [checked]
+    case 'checkList':
+      if (!(await hasSameRecords(write.call, write.tx, one.list)))
+        throw conditionFailed(one.at, 'A list has changed since it was read')
+      return [checked]
   }
 }
 
