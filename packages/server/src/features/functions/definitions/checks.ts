@@ -42,7 +42,11 @@ export function checkManifest(manifest: Manifest, { config, hasSecret, folder }:
     else for (const issue of issuesOf(defined.issues)) report(entry.location, entry.name, formatIssue(issue))
   }
   for (const definition of definitions)
-    for (const message of [...checkTable(definition, config), ...checkCron(definition)])
+    for (const message of [
+      ...checkTable(definition, config),
+      ...checkCaused(definition, config),
+      ...checkCron(definition),
+    ])
       report(definition.location, definition.name, message)
   for (const [definition, message] of findCollisions(definitions)) report(definition.location, definition.name, message)
   for (const { name, location } of manifest.secrets)
@@ -58,6 +62,19 @@ function checkTable(definition: FunctionDefinition, { namespaces, buckets }: Che
   const tables = namespaces.get(namespace)?.tables
   if (!tables) return [`there is no namespace "${namespace}".${suggest(namespace, namespaces.keys())}`]
   return tables.has(table) ? [] : [`there is no table "${definition.table}".${suggest(table, tables.keys())}`]
+}
+
+/** Functions that nothing would call are refused: a check that never runs is worse than none. */
+function checkCaused(definition: FunctionDefinition, { namespaces }: CheckParts['config']): string[] {
+  if (definition.kind === 'beforeSignUp' || definition.kind === 'claims')
+    return ['functions of this kind are not called by this version of the server']
+  if (definition.kind !== 'before') return []
+  const [namespace = '', table = ''] = definition.table.split('.')
+  if (namespace === 'storage' && !namespaces.has('storage'))
+    return ['functions before changes of files are not called by this version of the server']
+  return namespaces.get(namespace)?.tables.get(table)?.isPlatform
+    ? [`"${definition.table}" is written by the server itself, before which no function runs`]
+    : []
 }
 
 function checkCron(definition: FunctionDefinition): string[] {

@@ -1,0 +1,48 @@
+/** Functions that nothing would call. */
+import { expect, test } from 'bun:test'
+import { parseConfig } from '../../../config/validate.ts'
+import { checkManifest } from './checks.ts'
+
+const access = { read: true, insert: true, update: true, delete: true }
+const { config } = parseConfig(
+  {
+    auth: { publicUsers: true },
+    databases: { shared: { tables: { posts: { schema: {}, access } } } },
+    storage: { buckets: { avatars: { access: { read: true, write: true } } } },
+  },
+  { mode: 'release', rootKey: 'k'.repeat(32) },
+)
+
+const issuesOf = (kind: string, options: object): readonly string[] =>
+  checkManifest(
+    {
+      functions: [{ name: 'hook', kind, location: { file: '/app/index.ts', line: 3 }, ...options }],
+      secrets: [],
+      files: [],
+    },
+    { config, hasSecret: () => false, folder: '/app' },
+  ).issues
+
+test('[FN-BEFORE-11] a function before writes of a table is accepted', () => {
+  expect(issuesOf('before', { table: 'shared.posts', on: ['insert'] })).toEqual([])
+})
+
+test.each([
+  ['a bucket', 'before', { table: 'storage.avatars', on: ['insert'] }, 'before changes of files'],
+  [
+    'a table of the server',
+    'before',
+    { table: 'shared._users_public', on: ['update'] },
+    'written by the server itself',
+  ],
+  ['sign-ups', 'beforeSignUp', {}, 'not called by this version'],
+  ['claims', 'claims', {}, 'not called by this version'],
+])(
+  '[FN-BEFORE-11] a function for %s, which nothing would call, is refused at the start',
+  (_, kind, options, message) => {
+    const issues = issuesOf(kind, options)
+    expect(issues).toHaveLength(1)
+    expect(issues[0]).toStartWith('index.ts:3: hook: ')
+    expect(issues[0]).toContain(message)
+  },
+)
