@@ -98,7 +98,7 @@ export class Query {
   }
 
   page(options: Call & { after?: string; before?: string } = {}): Promise<Page> {
-    const { before, after = before ? undefined : '', ...call } = options
+    const { before, after = before === undefined ? '' : undefined, ...call } = options
     return this.#page({ before, after }, call)
   }
 
