@@ -44,6 +44,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   listener.open({ api, sockets, limiter, authenticate: users.authenticate, onResponse: analytics.listenerOf })
   const jobs = openAllJobs(context, engines, features)
   registerJobMetrics(metrics, jobs)
+  for (const feature of features.all) await feature.started?.()
   return new App({ context, engines, features, listener, jobs, opened: opening.move() })
 }
 

@@ -76,7 +76,9 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     running ??= createInternalRequests({ ...api, log: context.log })
     return running(request)
   }
-  const records = keep(recordsOf(shared, { of: (namespace) => functions.hooks.of(namespace) }))
+  const records = keep(
+    recordsOf(shared, { hooks: (namespace) => functions.hooks.of(namespace), background: () => functions.background }),
+  )
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const users: Users = keep(await usersOf(shared, records, push))
   const storage = keep(storageOf(shared, users))
@@ -96,7 +98,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
       ...common(context),
     }),
   )
-  const functions: Functions = keep(functionsOf(shared, run))
+  const functions: Functions = keep(functionsOf(shared, records, run))
   const system = keep(systemOf(shared, { users, storage, api: () => api }))
   const all = [
     records,
@@ -124,7 +126,16 @@ const common = (context: AppContext) => ({
   log: context.log,
 })
 
-const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared, hooks: BeforeHooks): Records =>
+/** What of functions the records need; they are created later. */
+interface FunctionsOfRecords {
+  readonly hooks: BeforeHooks['of']
+  readonly background: () => Functions['background']
+}
+
+const recordsOf = (
+  { context, engines, limiter, limits, ruleEvaluator }: Shared,
+  { hooks, background }: FunctionsOfRecords,
+): Records =>
   createRecords({
     sql: engines.sql,
     ruleEvaluator,
@@ -135,7 +146,13 @@ const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared,
     changes: () => context.config.changes,
     writeBudgetBytes: () => context.config.limits.writeBytes,
     countInstance: (caller) => countInstance(limiter, caller),
-    hooks,
+    hooks: { of: hooks },
+    jobs: {
+      enter: (address) => background().enter(address),
+      leave: (address) => background().leave(address),
+      findReadUpTo: (address) => background().findReadUpTo(address),
+      findRepeatable: (ids) => background().findRepeatable(ids),
+    },
     limits,
     ...common(context),
   })
@@ -180,7 +197,7 @@ const storageOf = ({ context, engines, ruleEvaluator }: Shared, users: Users): S
     ...common(context),
   })
 
-const functionsOf = ({ context, engines, listener }: Shared, run: RunInternally): Functions => {
+const functionsOf = ({ context, engines, listener }: Shared, records: Records, run: RunInternally): Functions => {
   const { settings, config, log } = context
   const url = () => settings.publicUrl ?? listener.url
   const { hosts: size, memoryBytes } = config.functions
@@ -196,6 +213,8 @@ const functionsOf = ({ context, engines, listener }: Shared, run: RunInternally)
   return createFunctions({
     ...common(context),
     hosts,
+    sql: engines.sql,
+    logs: records.feed,
     settings,
     config: () => context.config,
     counters: engines.cluster,

@@ -32,6 +32,8 @@ export interface Feature {
    * fit it: the start fails, or the previous configuration stays in force.
    */
   readonly configure?: (next: Config) => Promise<void>
+  /** Begins work of its own, once requests are served. */
+  readonly started?: () => Promise<void>
   /** Called once another configuration is in force: what was derived from the previous one is dropped. */
   readonly reconfigured?: () => void | Promise<void>
   /** Finishes work that must not be lost, within a bounded time. */

@@ -1,5 +1,5 @@
 /** Limits of the durable half of server code: jobs, the dispatcher of changes, schedules. */
-import { MiB } from './units.ts'
+import { KiB, MiB } from './units.ts'
 
 // Jobs
 /** Lease of a running job, renewed at a third of it: how soon another node runs the jobs of a node that died. */
@@ -18,6 +18,8 @@ export const functionJobsPollMs = 1000
 export const functionJobsWaitingMax = 100_000
 /** Their input in characters. */
 export const functionJobsWaitingChars = 512 * MiB
+/** Input of a job that is enqueued, in characters. Larger values belong in a table or a file. */
+export const functionJobInputChars = 256 * KiB
 /** Ordering and unique keys: a record id with the name of its database fits. */
 export const functionJobKeyCharsMax = 512
 /** Characters of the last error that are stored. */
@@ -28,7 +30,17 @@ export const functionJobsFinishedMax = 100_000
 /** Rows that one transaction of the retention deletes. */
 export const functionJobsTrimRows = 500
 
+/** Longest delay of a job: a year. */
+export const functionJobDelayMaxMs = 366 * 24 * 60 * 60 * 1000
+/** Page of the list of jobs. */
+export const functionJobsListed = 50
+export const functionJobsListedMax = 200
+/** Runs of a schedule that its list contains. */
+export const scheduleRunsListed = 10
+
 // Retries
+/** Attempts after the first by default: with the pauses about ten minutes. */
+export const functionRetries = 8
 /** Upper bound of the first pause; each one doubles it. */
 export const functionBackoffMs = 1000
 export const functionBackoffMaxMs = 60 * 60 * 1000

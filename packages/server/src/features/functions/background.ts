@@ -37,8 +37,6 @@ export interface Declared {
 export interface BackgroundDeps {
   readonly sql: Sql
   readonly logs: ChangeLogs
-  /** The namespaces that are served, and whether each is dynamic. */
-  readonly namespaces: () => ReadonlyMap<string, { readonly instance: boolean }>
   /** Performs an attempt; throws where it failed. */
   readonly run: (job: ClaimedJob, signal: AbortSignal) => Promise<void>
   readonly clock: Clock
@@ -57,6 +55,8 @@ interface Parts {
   readonly dispatcher: Dispatcher
   readonly schedules: Schedules
 }
+
+type Namespaces = ReadonlyMap<string, { readonly instance: boolean }>
 
 const nothing: Declared = { functions: new Map(), hooks: [], schedules: [] }
 
@@ -80,8 +80,11 @@ export class Background {
     return this.#parts
   }
 
-  /** Takes other functions into use. Without any, and where there never were some, nothing is created. */
-  async configure(declared: Declared): Promise<void> {
+  /**
+   * Takes other functions into use. Without any, and where there never were some, nothing is created. `namespaces` are
+   * those that are served.
+   */
+  async configure(declared: Declared, namespaces: Namespaces): Promise<void> {
     if (declared.functions.size === 0 && !this.#parts) return
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = null
@@ -92,7 +95,7 @@ export class Background {
     const { clock, log } = this.#deps
     const jobsOf = createChangeHooks({ hooks: declared.hooks, nowMs: () => clock.now(), log })
     await parts.dispatcher.configure({
-      namespaces: this.#dispatchedNamespaces(declared),
+      namespaces: dispatchedNamespaces(declared, namespaces),
       jobsOf: (change, namespace) => {
         if (change.table !== enqueuedTable) return jobsOf(change, namespace)
         const job = enqueuedJob(change, this.#declared.functions, clock.now())
@@ -166,14 +169,6 @@ export class Background {
     schedules.start()
   }
 
-  /** Those with hooks; those in whose transactions jobs can be enqueued. */
-  #dispatchedNamespaces({ functions, hooks }: Declared): ReadonlyMap<string, { readonly instance: boolean }> {
-    const hasQueues = [...functions.values()].some(({ queue }) => queue !== null)
-    const hooked = new Set(hooks.map(({ namespace }) => namespace))
-    const all = [...this.#deps.namespaces()]
-    return new Map(all.filter(([namespace]) => hasQueues || hooked.has(namespace)))
-  }
-
   #onAdded({ runner, backlog }: Pick<Parts, 'runner' | 'backlog'>, jobs: readonly NewJob[]): void {
     const nowMs = this.#deps.clock.now()
     const due = new Set<string>()
@@ -213,4 +208,11 @@ export class Background {
     const schedules = createSchedules({ tables, store, onAdded, clock, log })
     return { tables, store, admin, backlog, positions, runner, dispatcher, schedules }
   }
+}
+
+/** Those with hooks, and those in whose transactions jobs can be enqueued. */
+function dispatchedNamespaces({ functions, hooks }: Declared, namespaces: Namespaces): Namespaces {
+  const hasQueues = [...functions.values()].some(({ queue }) => queue !== null)
+  const hooked = new Set(hooks.map(({ namespace }) => namespace))
+  return new Map([...namespaces].filter(([namespace]) => hasQueues || hooked.has(namespace)))
 }

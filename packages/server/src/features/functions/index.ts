@@ -3,19 +3,32 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Config, Settings } from '../../config/config.ts'
 import { ConfigError } from '../../config/issues.ts'
+import type { Sql } from '../../engines/sql/sql.ts'
 import type { Counters } from '../../engines/cluster/cluster.ts'
 import type { FunctionHosts } from '../../engines/hosts/hosts.ts'
 import type { RunInternally } from '../../http/internal-request.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
+import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
+import { Background } from './background.ts'
 import { FunctionCode } from './code.ts'
+import type { ChangeLogs } from './dispatch/change-logs.ts'
 import { createFunctionEndpoints } from './endpoints.ts'
 import { createFunctionList } from './function-list.ts'
 import { createBeforeHooks } from './hooks/before-hooks.ts'
 import { createInvoker, type Invoker } from './invoke/invoker.ts'
+import { declaredJobs } from './jobs/declared-jobs.ts'
+import { createEnqueueEndpoint } from './jobs/enqueue-endpoint.ts'
+import { createJobEndpoints } from './jobs/job-endpoints.ts'
+import { registerJobMetrics } from './jobs/job-metrics.ts'
+import { createRunJob } from './jobs/run-job.ts'
 
 export interface FunctionsDeps {
   readonly hosts: FunctionHosts
+  readonly sql: Sql
+  readonly logs: ChangeLogs
+  /** Seals cursors. */
+  readonly secret: string
   readonly settings: Pick<Settings, 'projectFolder' | 'environment'>
   readonly config: () => Config
   readonly counters: Counters
@@ -32,15 +45,21 @@ export interface Functions extends Feature {
   readonly invoker: Invoker
   /** The functions that run before writes. */
   readonly hooks: BeforeHooks
+  readonly background: Background
 }
 
 /** Serves no function before `configure`. */
 export function createFunctions(deps: FunctionsDeps): Functions {
-  const { hosts, settings, config, counters, run, url, clock, log } = deps
+  const { hosts, sql, logs, secret, settings, config, counters, run, url, clock, log } = deps
   const { projectFolder, environment } = settings
   const code = new FunctionCode({ hosts, projectFolder, environment, log })
   const invoker = createInvoker({ hosts, run, secrets: () => code.current.secrets, clock, log })
   const hooks = createBeforeHooks({ declared: () => code.current.hooks, invoker, clock, log })
+  const runJob = createRunJob({ invoker, definitions: () => code.current.definitions })
+  const background = new Background({ sql, logs, run: runJob, clock, log })
+  /** Takes what the code in force declares into use. */
+  const configureBackground = (): Promise<void> =>
+    background.configure(declaredJobs(code.current.definitions, config()), config().namespaces)
   let isStarted = false
 
   return {
@@ -52,10 +71,14 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       const name = 'functions_before_seconds'
       const help = 'Time by which functions have delayed writes, by table in seconds.'
       metrics.histogram({ name, help, label: 'table', read: () => hooks.times.durations })
+      registerJobMetrics(metrics, background)
     },
+    background,
     endpoints: [
       ...createFunctionEndpoints({ served: () => code.current.served, invoker, counters, url }),
       createFunctionList({ definitions: () => code.current.definitions, invoker, projectFolder }),
+      createEnqueueEndpoint({ background, clock }),
+      ...createJobEndpoints({ background, secret }),
     ],
     /** In development a server starts with code that does not load, to be fixed while it runs. */
     async configure(next) {
@@ -67,8 +90,17 @@ export function createFunctions(deps: FunctionsDeps): Functions {
         if (!isFirst || next.mode !== 'development' || !(error instanceof ConfigError)) throw error
         log.error('functions.load_failed', { message: error.message })
       }
+      // Before the first write. A reload does it once its configuration is in force.
+      if (isFirst) await configureBackground()
     },
-    reload: () => code.load(config()),
+    reconfigured: configureBackground,
+    started: () => background.start(),
+    async reload() {
+      await code.load(config())
+      await configureBackground()
+    },
+    jobs: [{ name: 'functions.trim', intervalMs: housekeepingIntervalMs, run: (signal) => background.trim(signal) }],
+    drain: { stage: 'first', run: () => background.stop() },
     close: () => hosts.close(),
   }
 }

@@ -138,10 +138,10 @@ export async function openNode(
     log: silentLog,
   })
   const request = createInternalRequests({ endpoints: records.endpoints, socketEndpoints: [], log: silentLog })
+  const served = new Map([...namespaces()].map(([name, { instance }]) => [name, { instance: instance === true }]))
   const background = new Background({
     sql,
     logs: records.feed,
-    namespaces: () => new Map([...namespaces()].map(([name, { instance }]) => [name, { instance: instance === true }])),
     run: async (job) => {
       await run?.(job, node)
       runs.add(job)
@@ -171,7 +171,7 @@ export async function openNode(
       records.feed.close()
     },
   }
-  await background.configure(declared)
+  await background.configure(declared, served)
   await background.start()
   return node
 }

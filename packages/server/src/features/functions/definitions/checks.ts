@@ -5,7 +5,10 @@ import type { Config } from '../../../config/config.ts'
 import { formatIssue, suggest } from '../../../config/issues.ts'
 import { issuesOf } from '../../../config/shape.ts'
 import type { CodeLocation, Manifest } from '../../../engines/hosts/hosts.ts'
+import { ApiError } from '../../../errors.ts'
 import { functionNameCharsMax } from '../../../limits/functions.ts'
+import type { Table } from '../../../query/table.ts'
+import { parseWhere } from '../dispatch/where.ts'
 import type { FunctionDefinition, HttpDefinition } from './definition.ts'
 import { defineFunction } from './shapes.ts'
 
@@ -61,7 +64,20 @@ function checkTable(definition: FunctionDefinition, { namespaces, buckets }: Che
     return buckets.has(table) ? [] : [`there is no bucket "${table}".${suggest(table, buckets.keys())}`]
   const tables = namespaces.get(namespace)?.tables
   if (!tables) return [`there is no namespace "${namespace}".${suggest(namespace, namespaces.keys())}`]
-  return tables.has(table) ? [] : [`there is no table "${definition.table}".${suggest(table, tables.keys())}`]
+  const declared = tables.get(table)
+  if (!declared) return [`there is no table "${definition.table}".${suggest(table, tables.keys())}`]
+  return 'where' in definition ? checkWhere(declared.table, definition.where) : []
+}
+
+function checkWhere(table: Table, where: object | null): string[] {
+  try {
+    parseWhere(table, where)
+    return []
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const details = Object.values(error.data ?? {}).map(({ message }) => message)
+    return [`where: ${[error.message, ...details].join(': ')}`]
+  }
 }
 
 /** Functions that nothing would call are refused: a check that never runs is worse than none. */

@@ -42,6 +42,8 @@ export interface FunctionCall {
   /** In the log, and in requests that the function makes. */
   readonly requestId: string
   readonly timeoutMs: number
+  /** The id of its job: a repeated attempt makes the same writes once. */
+  readonly effects?: string
   readonly signal?: AbortSignal
   /** Overrides of the context, such as those of a job. */
   readonly context?: Partial<InvocationContext>
@@ -87,10 +89,11 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
     return known
   }
 
-  const answer =
-    ({ name, caller, requestId }: FunctionCall) =>
-    async (content: HostRequest, as: 'caller' | 'service', signal: AbortSignal): Promise<HostResponse> =>
-      hostResponseOf(
+  const answer = ({ name, caller, requestId, effects }: FunctionCall) => {
+    let writes = 0
+    return async (content: HostRequest, as: 'caller' | 'service', signal: AbortSignal): Promise<HostResponse> => {
+      const isEffect = effects !== undefined && content.method !== 'GET' && content.method !== 'HEAD'
+      return hostResponseOf(
         await run({
           method: content.method,
           target: content.path,
@@ -98,9 +101,12 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
           body: content.body as string | Uint8Array<ArrayBuffer> | null,
           caller: as === 'caller' && caller ? caller : functionsCaller,
           requestId: requestIdOf(name, requestId),
+          effectKey: isEffect ? `${effects}:${++writes}` : undefined,
           signal,
         }),
       )
+    }
+  }
 
   const writeLine =
     ({ name, requestId }: FunctionCall) =>

@@ -1,0 +1,58 @@
+/** What of the declared functions runs in the background: the functions with jobs, hooks after changes, schedules. */
+import type { Config } from '../../../config/config.ts'
+import { functionRetries } from '../../../limits/function-jobs.ts'
+import type { BackgroundFunction, Declared } from '../background.ts'
+import type { FunctionDefinition } from '../definitions/definition.ts'
+import type { ChangeHook } from '../dispatch/change-hooks.ts'
+import { parseWhere } from '../dispatch/where.ts'
+
+type ChangeKinds = Extract<FunctionDefinition, { kind: 'onChange' | 'webhook' }>
+
+/** Null for changes of files, which have no change log. */
+function hookOf(definition: ChangeKinds, { namespaces }: Pick<Config, 'namespaces'>): ChangeHook | null {
+  const [namespace = '', name = ''] = definition.table.split('.', 2)
+  const declared = namespaces.get(namespace)?.tables.get(name)
+  if (!declared) return null
+  return {
+    name: definition.name,
+    kind: definition.kind,
+    namespace,
+    table: name,
+    on: new Set(definition.on),
+    where: parseWhere(declared.table, definition.where),
+    recursive: definition.kind === 'onChange' && definition.recursive,
+  }
+}
+
+function functionOf(definition: FunctionDefinition): BackgroundFunction | null {
+  const unbounded = { name: definition.name, queue: null, concurrency: null, rate: null }
+  switch (definition.kind) {
+    case 'onChange':
+    case 'schedule':
+      return { ...unbounded, kind: definition.kind, retries: definition.retries ?? functionRetries }
+    case 'queue': {
+      const { queue, concurrency, rate, retries } = definition
+      return {
+        ...unbounded,
+        kind: 'queue',
+        queue,
+        concurrency,
+        rate: rate && { count: rate.calls, windowMs: rate.windowMs },
+        retries: retries ?? functionRetries,
+      }
+    }
+    default:
+      return null
+  }
+}
+
+export function declaredJobs(definitions: readonly FunctionDefinition[], config: Pick<Config, 'namespaces'>): Declared {
+  const functions = definitions.map(functionOf).filter((one) => one !== null)
+  const changes = definitions.filter((definition) => definition.kind === 'onChange')
+  const schedules = definitions.filter((definition) => definition.kind === 'schedule')
+  return {
+    functions: new Map(functions.map((one) => [one.name, one])),
+    hooks: changes.map((definition) => hookOf(definition, config)).filter((hook) => hook !== null),
+    schedules: schedules.map(({ name, cron, tz, missed }) => ({ name, cron, tz, missed })),
+  }
+}
