@@ -6,6 +6,11 @@ import { log } from './log-lines.ts'
 import { createKv, createPush, createVector, type Post } from './platform-clients.ts'
 import { createServerFetch, type SendRequest } from './server-requests.ts'
 
+export type PrepareInput = (
+  queue: string,
+  input: unknown,
+) => Promise<{ readonly input: unknown; readonly uniqueKey?: string }>
+
 export interface ContextParts {
   readonly id: string
   readonly given: InvocationContext
@@ -15,6 +20,8 @@ export interface ContextParts {
   readonly url: string
   readonly sendRequest: SendRequest
   readonly outboundFetch: typeof fetch
+  /** The input of a job as its queue takes it. Throws `HttpError` 400 where it does not fit. */
+  readonly prepareInput: PrepareInput
 }
 
 type Client = ReturnType<typeof createClient>
@@ -30,7 +37,7 @@ const lazy = <Value>(create: () => Value): (() => Value) => {
 export type AnyContext = Omit<Context, 'db'> & { readonly db?: CallerContext['db'] | undefined }
 
 export function createContext(parts: ContextParts): AnyContext {
-  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch } = parts
+  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch, prepareInput } = parts
   const startedMs = performance.now()
   const clientAs = (as: 'caller' | 'service') =>
     lazy<Client>(() =>
@@ -59,8 +66,13 @@ export function createContext(parts: ContextParts): AnyContext {
         await post('/api/functions/mail', message)
       },
     },
-    enqueue: (queue, input, options = {}) =>
-      post('/api/functions/jobs', { queue, input, ...options, ...(options.at && { at: options.at.toISOString() }) }),
+    enqueue: async (queue, input, options = {}) =>
+      post('/api/functions/jobs', {
+        queue,
+        ...(await prepareInput(queue, input)),
+        ...options,
+        ...(options.at && { at: options.at.toISOString() }),
+      }),
     now: () => new Date(given.nowMs + (performance.now() - startedMs)),
     secrets: given.secrets,
     log: { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') },

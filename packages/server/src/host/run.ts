@@ -6,7 +6,7 @@ import type { BeforeInput, HostFailure, HttpInput } from '../engines/hosts/hosts
 import type { InvokeMessage } from '../engines/hosts/protocol.ts'
 import { runBefore } from './before.ts'
 import { send } from './channel.ts'
-import { type AnyContext, createContext } from './context.ts'
+import { type AnyContext, createContext, type PrepareInput } from './context.ts'
 import { checkCaller, parseInput } from './input.ts'
 import { currentInvocation } from './log-lines.ts'
 import { isStream, StreamWindow, sendResponse, sendStream, toJson } from './results.ts'
@@ -31,6 +31,7 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
   const controller = new AbortController()
   const window = new StreamWindow()
   const { signal } = controller
+  const prepareInput = prepareInputFor(parts.functions)
 
   async function run(): Promise<void> {
     try {
@@ -38,7 +39,7 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
       if (!declared) throw new Error(`There is no function ${name}`)
       const { url, outboundFetch } = parts
       const sendRequest = createSender(id)
-      const ctx = createContext({ id, given, signal, timeoutMs, url, sendRequest, outboundFetch })
+      const ctx = createContext({ id, given, signal, timeoutMs, url, sendRequest, outboundFetch, prepareInput })
       if (declared.kind === 'before') {
         const outcome = await runBefore(parts.functions, input as BeforeInput, ctx, failureOf)
         return send({ type: 'value', id, json: JSON.stringify(outcome) })
@@ -72,6 +73,20 @@ type Run<Kind> = (declared: Extract<Exported, { kind: Kind }>, input: never, ctx
 
 const runEvent = (declared: { run: (event: unknown, ctx: unknown) => unknown }, event: never, ctx: AnyContext) =>
   declared.run(event, ctx)
+
+/** Checks the input of a job against the schema of its queue, and names the job by `uniqueBy`. */
+const prepareInputFor =
+  (functions: RunParts['functions']): PrepareInput =>
+  async (name, input) => {
+    for (const declared of functions.values()) {
+      if (declared.kind !== 'queue' || declared.queue !== name) continue
+      const { input: schema, uniqueBy } = declared
+      const parsed = await parseInput(schema, input)
+      // The schema is applied again when the job runs: what it returned may not fit it.
+      return uniqueBy ? { input, uniqueKey: String(uniqueBy(parsed as never)) } : { input }
+    }
+    return { input }
+  }
 
 /** How each kind of function is called. Hooks before writes are called together. */
 const runs: { readonly [Kind in Exclude<Exported['kind'], 'before'>]: Run<Kind> } = {

@@ -1,7 +1,7 @@
 /** Runs a server as a process, for tests that kill it. The same data folder can be served again. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Settings } from '../../../src/config/config.ts'
 import { type Client, createClient } from '../client.ts'
@@ -41,6 +41,8 @@ export interface SpawnOptions {
   readonly handles?: number
   /** The path of the program, by default that of this repository. */
   readonly main?: string
+  /** Further files of the folder, by their paths in it. */
+  readonly files?: Readonly<Record<string, string>>
 }
 
 /**
@@ -50,13 +52,17 @@ export interface SpawnOptions {
 export async function spawnServer(
   configText: string,
   engine = engines[0] as Engine,
-  { preload, handles, main = ownMain }: SpawnOptions = {},
+  { preload, handles, main = ownMain, files = {} }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
   const storage = await engine.openStorage()
   const { databaseUrl, redisUrl, redisPrefix, s3 } = storage.settings
   const folder = mkdtempSync(join(tmpdir(), 'plinth-spawn-'))
   const dataFolder = join(folder, 'data')
   writeFileSync(join(folder, 'plinth.config.ts'), configText)
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
   let child: Bun.Subprocess<'ignore', 'pipe', 'ignore'> | null = null
   let url = ''
 

@@ -27,7 +27,10 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('item', 'kv.perform'),
   // A result is one value of at most `functionResultBytesMax`; other responses of functions are streamed.
   ...all('item', 'functions.get', 'functions.call', 'functions.put', 'functions.patch', 'functions.delete'),
-  ...all('config', 'functions.list'),
+  ...all('config', 'functions.list', 'functions.pauseQueue', 'functions.resumeQueue'),
+  ...all('item', 'functions.enqueue', 'functions.getJob', 'functions.retryJob', 'functions.cancelJob'),
+  // At most 200 jobs with errors of 2,000 characters; of schedules ten runs each.
+  ...all('page', 'functions.listJobs', 'functions.listSchedules'),
   ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),
   ...all('file', 'storage.download'),
   'admin.importUsers': { fixedKiB: 4096, because: 'a thousand entries of 500 characters of error, given twice' },

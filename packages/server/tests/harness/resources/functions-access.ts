@@ -5,6 +5,10 @@ import { anyone } from './endpoint-access.ts'
 /** There are no functions here: every caller gets 404. */
 const called = { ...anyone, isJudgedByBody: true } as const
 
+const admin = { kind: 'service', scope: 'functions:admin:*:*' } as const
+/** There is no such job or queue: who may call gets 404. */
+const missing = { ...admin, isJudgedByBody: true } as const
+
 export const functionsAccess = {
   'functions.get': { ...called, send: (client: Client) => client.get('/api/fn/none') },
   'functions.call': { ...called, send: (client: Client) => client.post('/api/fn/none', {}) },
@@ -15,5 +19,25 @@ export const functionsAccess = {
     kind: 'service',
     scope: 'functions:admin:*:*',
     send: (client: Client) => client.get('/api/functions'),
+  },
+  'functions.listJobs': { ...admin, send: (client: Client) => client.get('/api/functions/jobs') },
+  'functions.enqueue': { ...missing, send: (client: Client) => client.post('/api/functions/jobs', { queue: 'none' }) },
+  'functions.getJob': { ...missing, send: (client: Client) => client.get('/api/functions/jobs/none') },
+  'functions.retryJob': {
+    ...missing,
+    send: (client: Client) => client.post('/api/functions/jobs/none/retry', undefined),
+  },
+  'functions.cancelJob': {
+    ...missing,
+    send: (client: Client) => client.post('/api/functions/jobs/none/cancel', undefined),
+  },
+  'functions.listSchedules': { ...admin, send: (client: Client) => client.get('/api/functions/schedules') },
+  'functions.pauseQueue': {
+    ...missing,
+    send: (client: Client) => client.post('/api/functions/queues/none/pause', undefined),
+  },
+  'functions.resumeQueue': {
+    ...missing,
+    send: (client: Client) => client.post('/api/functions/queues/none/resume', undefined),
   },
 } as const

@@ -1,8 +1,8 @@
 /** The endpoint that adds a job to a queue, which `ctx.enqueue` calls. */
 import { z } from 'zod'
 import type { Clock } from '../../../base/clock.ts'
-import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
+import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { parseDuration } from '../../../base/text/duration.ts'
 import { parsedWith } from '../../../config/shape-parts.ts'
 import { invalidField, notFound, payloadTooLarge } from '../../../errors.ts'
@@ -49,7 +49,10 @@ export function createEnqueueEndpoint({ background, clock }: EnqueueDeps): Endpo
     summary: 'Add a job to a queue',
     body: bodySchema,
     replies: {
-      201: { description: 'The job, or the unfinished one with its unique key', schema: z.object({ jobId: z.string() }) },
+      201: {
+        description: 'The job, or the unfinished one with its unique key',
+        schema: z.object({ jobId: z.string() }),
+      },
     },
     errors: [404, 413, 503],
     async handle(call) {
