@@ -25,7 +25,7 @@ const keep = (table) => async ({ operation, after, previous, change }, ctx) => {
 }
 export const one = onChange('shared.orders', { retries: 50 }, keep('first'))
 export const two = onChange('shared.orders', { retries: 50, on: ['insert', 'delete'] }, keep('second'))
-export const place = rpc({ caller: 'service' }, async (id, ctx) => {
+export const save = rpc({ caller: 'service' }, async (id, ctx) => {
   await ctx.service.db('shared').orders.insert({ id })
 })
 `
@@ -39,7 +39,7 @@ const paths: readonly ((server: SpawnedServer, id: string) => Answer)[] = [
   ({ service }, id) => service.post('/api/db/shared/tables/orders?upsert=true', { id }),
   ({ service }, id) =>
     service.post('/api/db/shared/transaction', { operations: [{ table: 'orders', insert: { id } }] }),
-  ({ service }, id) => service.post('/api/fn/place', id),
+  ({ service }, id) => service.post('/api/fn/save', id),
 ]
 
 const all = async (server: SpawnedServer, table: string): Promise<readonly Record<string, string>[]> => {
