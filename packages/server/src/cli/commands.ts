@@ -5,6 +5,7 @@ import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageEr
 import { backupCommand } from './commands/backup.ts'
 import { devCommand } from './commands/dev.ts'
 import { doctorCommand } from './commands/doctor.ts'
+import { functionsCommand } from './commands/functions.ts'
 import { initCommand } from './commands/init.ts'
 import { keysCommand } from './commands/keys.ts'
 import { migrateCommand } from './commands/migrate.ts'
@@ -46,6 +47,7 @@ const commands: readonly Command[] = [
   usersCommand,
   keysCommand,
   roomsCommand,
+  functionsCommand,
   tokenCommand,
   backupCommand,
   restoreCommand,

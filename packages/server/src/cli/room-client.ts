@@ -2,13 +2,10 @@
  * The client of the room admin endpoints for the CLI. Rooms are in the memory of running nodes, and any node shows all
  * of them. Never starts a server of its own, which would take over rooms.
  */
-import { type LoadOptions, load } from '../config/load.ts'
-import { checkFolderFree } from '../engines/disk/folder-lock.ts'
-import { EngineError } from '../engines/sql/error.ts'
 import type { RoomKey, RoomOccupancy } from '../features/rooms/engine/ports.ts'
 import { roomListLimitMax } from '../limits/rooms.ts'
-import { createAdminCall, parseAddress } from './admin-call.ts'
-import { findAddress } from './served-address.ts'
+import { createAdminCall } from './admin-call.ts'
+import { findRunningServer, type RunningServerOptions } from './running-server.ts'
 
 /** A room in a list. */
 export interface ListedRoom {
@@ -37,37 +34,9 @@ export interface RoomClient {
 }
 
 /** Uses `url`, or else the server that serves the data folder. Throws if there is none. */
-export async function findRoomClient(
-  options: LoadOptions & { readonly url?: string | undefined },
-): Promise<RoomClient> {
-  const given = options.url === undefined ? null : parseAddress(options.url)
-  const { settings } = await load(options, 'release')
-  const { serviceKey, dataFolder, databaseUrl } = settings
-  return createClient(given ?? (databaseUrl === null ? await findServed(dataFolder) : noServer()), serviceKey)
-}
-
-async function findServed(dataFolder: string): Promise<string> {
-  // The address file may be stale and another process may use the port: it must not receive the key.
-  const url = isServed(dataFolder) ? await findAddress(dataFolder) : null
-  return url ?? noServer()
-}
-
-/** Whether another process has locked the folder. */
-function isServed(folder: string): boolean {
-  try {
-    checkFolderFree(folder)
-    return false
-  } catch (error) {
-    if (error instanceof EngineError && error.kind === 'unavailable') return true
-    throw error
-  }
-}
-
-function noServer(): never {
-  throw new EngineError(
-    'unavailable',
-    'No running server was found. Start it, or pass the address of a node with --url.',
-  )
+export async function findRoomClient(options: RunningServerOptions): Promise<RoomClient> {
+  const { url, serviceKey } = await findRunningServer(options)
+  return createClient(url, serviceKey)
 }
 
 function createClient(url: string, serviceKey: string): RoomClient {
