@@ -28,12 +28,15 @@ export function checkSize(repository: Repository): string[] {
 
 const folderFilesMax = 20
 
-/** Counts the files of each folder without its subfolders. Decisions are a numbered list, so their folder grows. */
+/** Documents whose addresses are public, and are listed in one page: their folders grow. */
+const listFolders: ReadonlySet<string> = new Set(['docs/decisions', 'docs/guides'])
+
+/** Counts the files of each folder without its subfolders. */
 export function checkFolders(repository: Repository): string[] {
   const counts = new Map<string, number>()
   for (const path of repository.keys()) {
     const folder = path.split('/').slice(0, -1).join('/')
-    if (folder !== 'docs/decisions') counts.set(folder, (counts.get(folder) ?? 0) + 1)
+    if (!listFolders.has(folder)) counts.set(folder, (counts.get(folder) ?? 0) + 1)
   }
   return [...counts]
     .filter(([, count]) => count > folderFilesMax)
