@@ -210,6 +210,19 @@ describeServer('checks of lists', { config }, (server) => {
     expect(await isDone()).toBe(false)
   })
 
+  test('[DB-TX-14] conflicts are counted, duplicates are not', async () => {
+    const conflicts = async (): Promise<number> =>
+      Number(/^transactions_conflicts_total (\d+)$/m.exec((await service.get('/metrics')).text)?.[1])
+    const check = await checkOf({})
+    const before = await conflicts()
+    const duplicate = { operations: [{ table: 'items', insert: { id: 'a' } }] }
+    expect((await alice.post(path, duplicate)).status).toBe(409)
+    expect(await conflicts()).toBe(before)
+    await service.delete(`${items}/a`)
+    expectConflict(await send(check))
+    expect(await conflicts()).toBe(before + 1)
+  })
+
   test('[DB-TX-13] at most 50 lists, and only from their start', async () => {
     const check = await checkOf({})
     const operations = times(51, () => ({ table: 'items', check }))
