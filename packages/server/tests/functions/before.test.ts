@@ -17,10 +17,12 @@ writeFileSync(
 const { before, rpc } = functionsFor()
 
 const mark = async ({ operation, row, caller }, ctx) => {
-  if (row.title === 'refuse') throw new HttpError(422, 'refused', 'Refused', { row: row.title })
-  if (row.title === 'throw') throw new TypeError('broken')
-  if (row.title === 'exit') process.exit(1)
-  if (row.title === 'loop') await ctx.service.db('shared').posts.insert({ title: 'loop' })
+  const [, deletes, wish] = /^(deletes: )?(.*)$/.exec(row.title)
+  const act = deletes === undefined || operation === 'delete' ? wish : ''
+  if (act === 'refuse') throw new HttpError(422, 'refused', 'Refused', { row: act })
+  if (act === 'throw') throw new TypeError('broken')
+  if (act === 'exit') process.exit(1)
+  if (act === 'loop') await ctx.service.db('shared').posts.insert({ title: 'loop' })
   return { ...row, seen: (row.seen ?? 0) + 1, by: operation + ' by ' + caller.kind, secret: 'by hook' }
 }
 export const marks = before('shared.posts', ['insert', 'update', 'delete'], mark)
@@ -65,7 +67,7 @@ interface Path {
   readonly method: 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly body?: (title: string) => unknown
-  /** Rows that exist before; each has the title that makes the hook refuse a delete. */
+  /** Whether it deletes the row `p2`, whose title says what the hook does then. */
   readonly isDelete?: true
 }
 
@@ -122,11 +124,11 @@ const withoutRows: ReadonlySet<string> = new Set(['subscriptions.broadcast'])
 describeServer('before', { config, settings: { projectFolder: project } }, (server) => {
   const send = ({ method, path, body }: Path, title: string, client = server.service) =>
     client.request(method, path, body ? { body: body(title) } : undefined)
-  const reset = async (deletable = 'kept'): Promise<void> => {
+  const reset = async (): Promise<void> => {
     await clear(server)
     const inserts = [
       { id: 'p1', title: 'one' },
-      { id: 'p2', title: deletable },
+      { id: 'p2', title: 'two' },
     ]
     expect((await server.service.post(`${base}/batch`, { inserts })).status).toBe(200)
   }
@@ -162,16 +164,24 @@ describeServer('before', { config, settings: { projectFolder: project } }, (serv
     test.each([
       ['refuse', 422, 'refused'],
       ['throw', 500, 'hook-failed'],
-      ['exit', 503, 'unavailable'],
     ])('[FN-BEFORE-2, FN-BEFORE-5] a hook that does "%s" leaves nothing stored', async (title, status, slug) => {
       await reset()
-      if (path.isDelete) await plant(server, title)
+      if (path.isDelete)
+        expect((await server.service.patch(`${base}/p2`, { title: `deletes: ${title}` })).status).toBe(200)
       const before = await dump()
       const { status: code, body } = await send(path, title)
       expect([code, body.slug]).toEqual([status, slug])
       if (slug === 'refused') expect(body).toMatchObject({ message: 'Refused', data: { row: 'refuse' } })
       expect(await dump()).toEqual(before)
     })
+  })
+
+  test('[FN-BEFORE-5] a hook that ends its process leaves nothing stored', async () => {
+    await reset()
+    const before = await dump()
+    const { status, body, headers } = await server.service.post(`${base}/batch`, { inserts: [{}, { title: 'exit' }] })
+    expect([status, body.slug, headers.get('retry-after')]).toEqual([503, 'unavailable', '1'])
+    expect(await dump()).toEqual(before)
   })
 
   test('[FN-BEFORE-1] hooks run in instances', async () => {
@@ -218,17 +228,6 @@ describeServer('before', { config, settings: { projectFolder: project } }, (serv
     expect(text).toContain('functions_before_seconds_count{table="shared.posts"}')
   })
 })
-
-/** A row with a title that the hook would refuse to write: the hooks are not loaded while it is written. */
-async function plant(server: TestServer, title: string): Promise<void> {
-  const path = join(project, 'functions')
-  const { renameSync } = await import('node:fs')
-  renameSync(path, `${path}-away`)
-  await server.reload(config)
-  expect((await server.service.patch(`${base}/p2`, { title })).status).toBe(200)
-  renameSync(`${path}-away`, path)
-  await server.reload(config)
-}
 
 /** Removes all rows; the hook refuses none of them once their titles are gone. */
 async function clear(server: TestServer): Promise<void> {

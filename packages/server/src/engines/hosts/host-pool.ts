@@ -204,7 +204,22 @@ export class HostPool implements FunctionHosts {
     const current = this.#current
     if (!current || this.#isClosed || this.#restart) return
     const usable = [...current.hosts].filter(isUsable).length
-    for (let missing = Math.min(size - usable, 2 * size - current.hosts.size); missing > 0; missing--) current.start()
+    try {
+      for (let missing = Math.min(size - usable, 2 * size - current.hosts.size); missing > 0; missing--) current.start()
+    } catch {
+      // The system starts no process, such as in a folder that is being replaced. It must not end the server.
+      this.#failures += 1
+      this.#fillLater()
+    }
+  }
+
+  #fillLater(): void {
+    const delayMs = Math.min(hostRestartMs * 2 ** Math.max(0, this.#failures - 2), hostRestartMsMax)
+    this.#restart ??= setTimeout(() => {
+      this.#restart = null
+      this.#fill()
+    }, delayMs)
+    this.#restart.unref?.()
   }
 
   #onEnd(host: HostProcess, generation: Generation): void {
@@ -218,16 +233,8 @@ export class HostPool implements FunctionHosts {
     if (generation !== this.#current) return
     const hasLived = performance.now() - host.startedMs > hostStableMs
     this.#failures = hasLived ? 0 : this.#failures + 1
-    if (this.#failures <= 1) {
-      this.#fill()
-      return
-    }
-    const delayMs = Math.min(hostRestartMs * 2 ** (this.#failures - 2), hostRestartMsMax)
-    this.#restart ??= setTimeout(() => {
-      this.#restart = null
-      this.#fill()
-    }, delayMs)
-    this.#restart.unref?.()
+    if (this.#failures <= 1) this.#fill()
+    else this.#fillLater()
   }
 
   #scheduleWatch(isBusy: boolean): void {

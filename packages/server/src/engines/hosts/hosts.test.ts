@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '../../base/log.ts'
@@ -355,4 +355,19 @@ export const late = rpc({}, async (input, ctx) => {
     while (pool.status().some(({ invocations }) => invocations > 0)) await Bun.sleep(1)
     expect(requests).toBe(0)
   })
+})
+
+test('[FN-HOST-15] hosts are replaced once their folder is there again', async () => {
+  const { pool, entry } = await openWith(
+    `
+export const quit = rpc({}, () => process.exit(1))
+export const hello = rpc({}, () => 1)`,
+    { size: 1 },
+  )
+  const folder = join(entry, '..')
+  renameSync(folder, `${folder}-away`)
+  expect((await failureOf(pool.invoke(callOf('quit')))).kind).toBe('crashed')
+  const answer = resultOf(pool.invoke(callOf('hello')))
+  renameSync(`${folder}-away`, folder)
+  expect(await answer).toBe(1)
 })
