@@ -48,6 +48,8 @@ export interface TestServer {
   /** Closes and reopens the server on the same data, optionally with another configuration. */
   restart(config?: WrittenConfig): Promise<void>
   reload(config: WrittenConfig): Promise<void>
+  /** Loads the code of functions again. */
+  reloadFunctions(): Promise<void>
   /** Runs the periodic cleanup of the server. */
   tidy(): Promise<void>
   /** The settings of the server. */
@@ -142,6 +144,7 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
       config = next
       await app?.reload(parseTestConfig(next, mode, rootKey))
     },
+    reloadFunctions: async () => app?.reloadFunctions(),
     tidy: async () => app?.tidy(),
     settings,
     async withBlobs(run) {

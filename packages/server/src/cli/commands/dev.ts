@@ -1,5 +1,5 @@
 /** `plinth dev`: development mode with hot reload. Prints addresses and first commands to try. */
-import { basename, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { loadConfig } from '../../config/load.ts'
 import { type ConfigWatch, watchConfig } from '../../config/watch.ts'
@@ -7,14 +7,15 @@ import { builtInFieldNames, type Field, type FieldType, type Table } from '../..
 import { type Command, formatRows, type Terminal } from '../command.ts'
 import { describeFailure } from '../failure.ts'
 import { readyLine, type Serving, serve, serveOptions } from '../serve.ts'
+import { watchFunctions } from '../watch-functions.ts'
 
 export const devCommand: Command = {
   name: 'dev',
-  summary: 'Serve in development mode and reload the configuration on change',
+  summary: 'Serve in development mode and reload configuration and functions on change',
   options: serveOptions('127.0.0.1'),
   details: `Access rules apply as in release mode. Rate limits are generous, pages on localhost may
-call the server, and a changed configuration is applied at once; an invalid one is
-reported and the previous one remains active. Environment variables are those of \`plinth start\`.`,
+call the server, and changes of the configuration and of functions are applied at once;
+what is invalid is reported, and the previous state remains active. Environment variables are those of \`plinth start\`.`,
   run: ({ options, terminal }) =>
     serve({
       mode: 'development',
@@ -23,7 +24,12 @@ reported and the previous one remains active. Environment variables are those of
       showsSetupLink: true,
       onReady(serving) {
         terminal.out(formatWelcome(serving))
-        return watch(serving, terminal)
+        const watches = [watch(serving, terminal), watchCode(serving, terminal)]
+        return {
+          close() {
+            for (const one of watches) one.close()
+          },
+        }
       },
     }),
 }
@@ -43,6 +49,20 @@ export function watch({ app, loaded, log }: Omit<Serving, 'setupLink'>, terminal
       // Not a log line, because the list of errors has many lines.
       log.flush()
       terminal.error(`${name} has changed and is invalid; the previous one remains active:\n${describeFailure(error)}`)
+    },
+  })
+}
+
+/** Serves every change of the functions until closed. */
+function watchCode({ app, loaded, log }: Serving, terminal: Terminal): { close(): void } {
+  return watchFunctions({
+    folder: join(dirname(loaded.path), loaded.config.functions.folder),
+    files: () => app.functionFiles,
+    reload: () => app.reloadFunctions(),
+    onReload: () => log.flush(),
+    onFailure(error) {
+      log.flush()
+      terminal.error(`The functions have changed; the previous code remains active:\n${describeFailure(error)}`)
     },
   })
 }

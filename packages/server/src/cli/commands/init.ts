@@ -5,13 +5,14 @@ import { ConfigError } from '../../config/issues.ts'
 import type { Command, Terminal } from '../command.ts'
 
 const configFile = 'plinth.config.ts'
+const functionsFile = 'functions/index.ts'
 
 export const initCommand: Command = {
   name: 'init',
   summary: 'Create a configuration',
   operands: ['[folder]'],
   options: {},
-  details: `Writes ${configFile}, .gitignore and README.md into the folder (default: this one), which may
+  details: `Writes ${configFile}, functions/index.ts, .gitignore and README.md into the folder (default: this one), which may
 contain other files. Existing files are not changed, except that a package.json gets the
 scripts dev and start if it has none of these names.`,
   async run({ operands: [folder = '.'], terminal }) {
@@ -19,6 +20,8 @@ scripts dev and start if it has none of these names.`,
     if (!(await writeNew(join(folder, configFile), configText)))
       throw new ConfigError(`${join(folder, configFile)} already exists; it was not changed.`)
     terminal.out(`Wrote ${join(folder, configFile)}`)
+    await mkdir(join(folder, 'functions'), { recursive: true })
+    await writeOrKeep(terminal, join(folder, functionsFile), functionsText, 'It was not needed.')
     await writeOrKeep(
       terminal,
       join(folder, '.gitignore'),
@@ -120,6 +123,20 @@ export default defineConfig({
 })
 `
 
+const functionsText = `// Code that runs on the server: what this file exports are its functions. Saved changes are served at once.
+import { functionsFor, HttpError } from 'plinth/functions'
+import type config from '../plinth.config'
+
+const { rpc } = functionsFor<typeof config>()
+
+/** POST /api/fn/hello with {"name": "Ada"}, or with the client: plinth.call('hello', { name: 'Ada' }). */
+export const hello = rpc({ caller: 'anyone', limit: '100/m per user' }, ({ name }: { name?: string }, ctx) => {
+  if (!name) throw new HttpError(400, 'no-name', 'Send a name')
+  ctx.log.info('A caller said hello', { name })
+  return { message: \`Hello, \${name}!\` }
+})
+`
+
 const readmeText = `# Notes
 
 The backend is defined in \`plinth.config.ts\`. Start it; changes to the file are applied at once:
@@ -140,6 +157,12 @@ Read the published notes:
 
 \`\`\`sh
 curl http://127.0.0.1:4100/api/db/shared/tables/notes
+\`\`\`
+
+Call a function of \`functions/index.ts\`:
+
+\`\`\`sh
+curl -H 'Content-Type: application/json' -d '{"name": "Ada"}' http://127.0.0.1:4100/api/fn/hello
 \`\`\`
 
 Read everything with the service key, as a server would:
