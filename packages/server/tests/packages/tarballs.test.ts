@@ -87,6 +87,9 @@ describe.each([plinth, client, create])('modules of $name', (it) => {
   const { dependencies, optionalDependencies, peerDependencies } = manifestOf(it)
   const installed = new Set(Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }))
   const modules = matching(it, /^(?:bin|dist)\/.+\.(?:m?js|d\.ts)$/)
+  /** What declarations may import: types of functions are those of the client. */
+  const isTyped = (name: string): boolean =>
+    installed.has(name) && (name === 'plinth-client' || peerDependencies?.[name])
   const importsOf = (path: string): string[] => importsIn(path, it.files.get(path) ?? '')
 
   test('are found', () => {
@@ -105,14 +108,14 @@ describe.each([plinth, client, create])('modules of $name', (it) => {
     expect(missing).toEqual([])
   })
 
-  test('import only declared dependencies, declarations none but peers', () => {
+  test('import only declared dependencies, declarations none but peers and the client', () => {
     const isBuiltIn = (name: string): boolean => /^(?:node|bun):/.test(name) || builtinModules.includes(name)
     const undeclared = modules.flatMap((path) =>
       importsOf(path)
         .filter((name) => !name.startsWith('.'))
         .filter((name) => path.endsWith('.d.ts') || !isBuiltIn(name))
         .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name)
-        .filter((name) => !(path.endsWith('.d.ts') ? peerDependencies?.[name] : installed.has(name)))
+        .filter((name) => !(path.endsWith('.d.ts') ? isTyped(name) : installed.has(name)))
         .map((name) => `${path}: ${name}`),
     )
     expect(undeclared).toEqual([])
