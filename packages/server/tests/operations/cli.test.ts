@@ -160,22 +160,23 @@ test('dev reloads a changed configuration, and keeps the old one if the new one 
 describe('init', () => {
   test('writes a configuration and a README whose commands work', async () => {
     expect((await run(['init'])).out).toBe(
-      'Wrote plinth.config.ts\nWrote .gitignore\nWrote README.md\n\nNext: plinth dev\n',
+      'Wrote plinth.config.ts\nWrote functions/index.ts\nWrote .gitignore\nWrote README.md\n\nNext: plinth dev\n',
     )
     const { url, out } = await serve('dev')
     await out.until('First things to try:')
     const blocks =
       readFileSync(join(commandLine.folder, 'README.md'), 'utf8').match(/(?<=^```sh\n)curl [\s\S]*?(?=^```)/gm) ?? []
-    expect(blocks).toHaveLength(3)
+    expect(blocks).toHaveLength(4)
     const answers: string[] = []
     for (const block of blocks) {
       const script = `plinth() { node '${launcher}' "$@"; }\n${block.replaceAll('http://127.0.0.1:4100', url)}`
       const { stdout } = Bun.spawnSync(['bash', '-c', script], { cwd: commandLine.folder, env: environment })
       answers.push(stdout.toString())
     }
-    const [written, published, all] = answers.map((answer) => JSON.parse(answer))
+    const [written, published, greeting, all] = answers.map((answer) => JSON.parse(answer))
     expect(written).toMatchObject({ title: 'Hello', authorId: 'alice' })
     expect(published.items).toEqual([written])
+    expect(greeting).toEqual({ message: 'Hello, Ada!' })
     expect(all.items).toEqual([written])
     const tries = out.text().match(/^ {2}curl .*$/gm) ?? []
     expect(tries).toHaveLength(3)
@@ -192,7 +193,7 @@ describe('init', () => {
     rmSync(join(commandLine.folder, '.gitignore'))
     const { error, code } = await run(['init'])
     expect({ error, code }).toEqual({ error: 'plinth.config.ts already exists; it was not changed.\n', code: 1 })
-    expect(readdirSync(commandLine.folder).sort()).toEqual(['README.md', 'plinth.config.ts'])
+    expect(readdirSync(commandLine.folder).sort()).toEqual(['README.md', 'functions', 'plinth.config.ts'])
     expect(readFileSync(join(commandLine.folder, 'README.md'), 'utf8')).toBe('mine')
   })
 
@@ -219,7 +220,12 @@ describe('init', () => {
 
   test('creates the folder', async () => {
     expect((await run(['init', 'a/b'])).out).toContain('Next: cd a/b && plinth dev')
-    expect(readdirSync(join(commandLine.folder, 'a/b')).sort()).toEqual(['.gitignore', 'README.md', 'plinth.config.ts'])
+    expect(readdirSync(join(commandLine.folder, 'a/b')).sort()).toEqual([
+      '.gitignore',
+      'README.md',
+      'functions',
+      'plinth.config.ts',
+    ])
   })
 })
 
