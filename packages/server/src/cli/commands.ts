@@ -11,6 +11,7 @@ import { keysCommand } from './commands/keys.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { restoreCommand } from './commands/restore.ts'
 import { roomsCommand } from './commands/rooms.ts'
+import { secretsCommand } from './commands/secrets.ts'
 import { startCommand } from './commands/start.ts'
 import { tokenCommand } from './commands/token.ts'
 import { typesCommand } from './commands/types.ts'
@@ -46,6 +47,7 @@ const commands: readonly Command[] = [
   typesCommand,
   usersCommand,
   keysCommand,
+  secretsCommand,
   roomsCommand,
   functionsCommand,
   tokenCommand,
