@@ -3,6 +3,8 @@ import { createClient, files, records } from 'plinth-client'
 import type { CallerContext, Context } from '../config/sections/functions/context.ts'
 import type { InvocationContext } from '../engines/hosts/hosts.ts'
 import { log } from './log-lines.ts'
+import { createMailSender } from './mail-sender.ts'
+import type { MailTemplates } from './mail-templates.ts'
 import { createKv, createPush, createVector, type Post } from './platform-clients.ts'
 import { createServerFetch, type SendRequest } from './server-requests.ts'
 
@@ -22,6 +24,7 @@ export interface ContextParts {
   readonly outboundFetch: typeof fetch
   /** The input of a job as its queue takes it. Throws `HttpError` 400 where it does not fit. */
   readonly prepareInput: PrepareInput
+  readonly mailTemplates: MailTemplates
 }
 
 type Client = ReturnType<typeof createClient>
@@ -37,7 +40,7 @@ const lazy = <Value>(create: () => Value): (() => Value) => {
 export type AnyContext = Omit<Context, 'db'> & { readonly db?: CallerContext['db'] | undefined }
 
 export function createContext(parts: ContextParts): AnyContext {
-  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch, prepareInput } = parts
+  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch, mailTemplates, prepareInput } = parts
   const startedMs = performance.now()
   const clientAs = (as: 'caller' | 'service') =>
     lazy<Client>(() =>
@@ -61,11 +64,7 @@ export function createContext(parts: ContextParts): AnyContext {
     kv: (namespace) => createKv(post, namespace),
     vector: (index) => createVector(post, index),
     push: createPush(post),
-    mail: {
-      async send(message) {
-        await post('/api/functions/mail', message)
-      },
-    },
+    mail: createMailSender(post, mailTemplates, given),
     enqueue: async (queue, input, options = {}) =>
       post('/api/functions/jobs', {
         queue,

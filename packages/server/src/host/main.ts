@@ -2,6 +2,7 @@
  * The program of a function host: loads the application's code and runs functions for the server. Ends with the server;
  * an error that no function catches ends it, because the code may be in any state.
  */
+import { dirname, join } from 'node:path'
 import { findLocation } from '../config/sections/functions/location.ts'
 import { createOutboundFetch } from '../engines/fetch/outbound-fetch.ts'
 import { LoadError } from '../engines/hosts/hosts.ts'
@@ -9,6 +10,7 @@ import type { ToHost } from '../engines/hosts/protocol.ts'
 import { exit, send } from './channel.ts'
 import { loadCode } from './load-code.ts'
 import { captureConsole } from './log-lines.ts'
+import { createMailTemplates } from './mail-templates.ts'
 import { createRun, type HostedRun, type RunParts } from './run.ts'
 import { answer } from './server-requests.ts'
 
@@ -18,7 +20,12 @@ let parts: RunParts | null = null
 async function load({ entry, url, networks, sources }: ToHost & { type: 'load' }): Promise<void> {
   try {
     const loaded = await loadCode(entry, sources)
-    parts = { functions: loaded.functions, url, outboundFetch: createOutboundFetch({ allow: networks, anyPort: true }) }
+    parts = {
+      functions: loaded.functions,
+      url,
+      outboundFetch: createOutboundFetch({ allow: networks, anyPort: true }),
+      mailTemplates: createMailTemplates(join(dirname(entry), 'mail')),
+    }
     send({ type: 'loaded', manifest: loaded.manifest, sources: loaded.sources })
   } catch (error) {
     if (!(error instanceof LoadError)) throw error

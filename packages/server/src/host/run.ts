@@ -9,6 +9,7 @@ import { send } from './channel.ts'
 import { type AnyContext, createContext, type PrepareInput } from './context.ts'
 import { checkCaller, parseInput } from './input.ts'
 import { currentInvocation } from './log-lines.ts'
+import type { MailTemplates } from './mail-templates.ts'
 import { isStream, StreamWindow, sendResponse, sendStream, toJson } from './results.ts'
 import { createSender } from './server-requests.ts'
 
@@ -16,6 +17,7 @@ export interface RunParts {
   readonly functions: ReadonlyMap<string, Exported>
   readonly url: string
   readonly outboundFetch: typeof fetch
+  readonly mailTemplates: MailTemplates
 }
 
 /** An invocation that this host has received. */
@@ -37,9 +39,9 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
     try {
       const declared = parts.functions.get(name)
       if (!declared) throw new Error(`There is no function ${name}`)
-      const { url, outboundFetch } = parts
+      const { url, outboundFetch, mailTemplates } = parts
       const sendRequest = createSender(id)
-      const ctx = createContext({ id, given, signal, timeoutMs, url, sendRequest, outboundFetch, prepareInput })
+      const ctx = createContext({ id, given, signal, timeoutMs, url, sendRequest, outboundFetch, mailTemplates, prepareInput })
       if (declared.kind === 'before') {
         const outcome = await runBefore(parts.functions, input as BeforeInput, ctx, failureOf)
         return send({ type: 'value', id, json: JSON.stringify(outcome) })
