@@ -56,7 +56,7 @@ export const payments = http.post('/payments', { rawBody: true }, async (request
 /** Sends the receipt once an order is paid. The mark on the order commits together with the end of the job. */
 export const receipt = onChange(
   'shared.orders',
-  { on: ['update'], where: [['status', '==', 'paid'], ['receiptAt', '==', null]] },
+  { on: ['update'], where: { status: 'paid', receiptAt: null } },
   async ({ after, change }, ctx) => {
     if (!after) return
     await ctx.mail.send({ to: after.email, template: 'receipt', data: after, idempotencyKey: change.id })
