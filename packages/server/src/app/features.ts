@@ -213,6 +213,7 @@ const functionsOf = ({ context, engines, listener }: Shared, records: Records, r
   return createFunctions({
     ...common(context),
     hosts,
+    mails: engines.mails,
     sql: engines.sql,
     logs: records.feed,
     settings,

@@ -64,7 +64,7 @@ export function createContext(parts: ContextParts): AnyContext {
     kv: (namespace) => createKv(post, namespace),
     vector: (index) => createVector(post, index),
     push: createPush(post),
-    mail: createMailSender(post, mailTemplates, given),
+    mail: createMailSender(post, mailTemplates),
     enqueue: async (queue, input, options = {}) =>
       post('/api/functions/jobs', {
         queue,

@@ -6,7 +6,7 @@ import type { Config, Settings } from '../../config/config.ts'
 import { type LoadOptions, load } from '../../config/load.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import { notFound } from '../../errors.ts'
-import { type ListedSecret, openSecretStore } from '../../features/functions/secrets/secret-store.ts'
+import { createSecretStore, type ListedSecret } from '../../features/functions/secrets/secret-store.ts'
 import { createAdminCall } from '../admin-call.ts'
 import { type Call, type Command, type Terminal, UsageError } from '../command.ts'
 import { readSecret } from '../prompt.ts'
@@ -53,7 +53,7 @@ async function openSecrets(options: LoadOptions, terminal: Terminal): Promise<Se
 async function openStored(config: Config, settings: Settings, terminal: Terminal): Promise<Secrets> {
   const log = createLog({ level: 'error', format: 'pretty', write: (text) => terminal.error(text.trimEnd()) })
   const { sql } = await openData({ config, settings, log })
-  const store = await openSecretStore({ sql, secret: settings.secret, environment: {}, clock: systemClock })
+  const store = createSecretStore({ sql, secret: settings.secret, environment: {}, clock: systemClock })
   return {
     list: store.list,
     set: store.set,

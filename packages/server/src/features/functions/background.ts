@@ -148,6 +148,11 @@ export class Background {
     return (await this.#parts?.admin.findRepeatable(ids)) ?? new Set()
   }
 
+  /** Starts no more jobs of a function until it is resumed. */
+  async pause(name: string): Promise<void> {
+    await this.#parts?.admin.pause(name)
+  }
+
   /** Deletes old jobs. */
   async trim(signal: AbortSignal): Promise<void> {
     await this.#parts?.admin.trim(signal)

@@ -10,13 +10,14 @@ import type { BeforeDefinition, FunctionDefinition, HttpDefinition, RpcDefinitio
 import { createHttpPaths } from './definitions/http-paths.ts'
 import { hooksInOrder } from './hooks/declared-hooks.ts'
 import type { ServedFunctions } from './invoke/serve.ts'
+import type { SecretStore } from './secrets/secret-store.ts'
 
 export interface CodeDeps {
   readonly hosts: FunctionHosts
   /** The folder of the configuration; null where there is none. */
   readonly projectFolder: string | null
-  /** Variables of the process. */
-  readonly environment: Readonly<Record<string, string | undefined>>
+  /** Finds the values of secrets. */
+  readonly readSecrets: SecretStore['read']
   readonly log: Log
 }
 
@@ -81,8 +82,8 @@ export class FunctionCode {
     const startMs = performance.now()
     let next = none
     try {
-      await hosts.load(entry, (manifest) => {
-        next = this.#check(manifest, config)
+      await hosts.load(entry, async (manifest) => {
+        next = await this.#check(manifest, config)
       })
     } catch (error) {
       if (error instanceof LoadError) throw new ConfigError(this.#describe(error, entry), error.files, { cause: error })
@@ -90,6 +91,15 @@ export class FunctionCode {
     }
     this.#enter(next)
     log.info('functions.loaded', { functions: next.definitions.length, ms: Math.round(performance.now() - startMs) })
+  }
+
+  /** Reads the values of the declared secrets again; one that was removed stays until the next load. */
+  async refreshSecrets(): Promise<void> {
+    const loaded = this.#loaded
+    const names = Object.keys(loaded.secrets)
+    if (names.length === 0) return
+    const secrets = { ...loaded.secrets, ...Object.fromEntries(await this.#deps.readSecrets(names)) }
+    if (this.#loaded === loaded) this.#loaded = { ...loaded, secrets }
   }
 
   #enter(loaded: LoadedFunctions): void {
@@ -102,11 +112,12 @@ export class FunctionCode {
     return `${shown} does not load:\n${message}`
   }
 
-  #check(manifest: Manifest, config: Config): LoadedFunctions {
-    const { environment, projectFolder } = this.#deps
+  async #check(manifest: Manifest, config: Config): Promise<LoadedFunctions> {
+    const { readSecrets, projectFolder } = this.#deps
+    const secrets = await readSecrets(manifest.secrets.map(({ name }) => name))
     const { definitions, issues } = checkManifest(manifest, {
       config,
-      hasSecret: (name) => Boolean(environment[name]),
+      secrets,
       folder: projectFolder ?? '',
     })
     if (issues.length > 0) throw new ConfigError(issues.join('\n'), manifest.files)
@@ -116,7 +127,7 @@ export class FunctionCode {
       definitions,
       hooks: hooksInOrder(definitions, manifest.files),
       served: { rpc: new Map(rpcs.map((definition) => [definition.name, definition])), paths: createHttpPaths(https) },
-      secrets: Object.fromEntries(manifest.secrets.map(({ name }) => [name, environment[name] ?? ''])),
+      secrets: Object.fromEntries(secrets),
       files: manifest.files,
     }
   }

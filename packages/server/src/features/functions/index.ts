@@ -5,8 +5,10 @@ import type { Config, Settings } from '../../config/config.ts'
 import { ConfigError } from '../../config/issues.ts'
 import type { Counters } from '../../engines/cluster/cluster.ts'
 import type { FunctionHosts } from '../../engines/hosts/hosts.ts'
+import type { Mails } from '../../engines/mail/mail.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import type { RunInternally } from '../../http/internal-request.ts'
+import { secretsCachedMs } from '../../limits/function-secrets.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
@@ -22,9 +24,14 @@ import { createEnqueueEndpoint } from './jobs/enqueue-endpoint.ts'
 import { createJobEndpoints } from './jobs/job-endpoints.ts'
 import { registerJobMetrics } from './jobs/job-metrics.ts'
 import { createRunJob } from './jobs/run-job.ts'
+import { createMailEndpoint } from './mail/endpoints.ts'
+import { createRunPlatformJob } from './platform-jobs.ts'
+import { createSecretEndpoints } from './secrets/endpoints.ts'
+import { createSecretStore } from './secrets/secret-store.ts'
 
 export interface FunctionsDeps {
   readonly hosts: FunctionHosts
+  readonly mails: Mails
   readonly sql: Sql
   readonly logs: ChangeLogs
   /** Seals cursors. */
@@ -52,11 +59,25 @@ export interface Functions extends Feature {
 export function createFunctions(deps: FunctionsDeps): Functions {
   const { hosts, sql, logs, secret, settings, config, counters, run, url, clock, log } = deps
   const { projectFolder, environment } = settings
-  const code = new FunctionCode({ hosts, projectFolder, environment, log })
+  const secrets = createSecretStore({ sql, secret, environment, clock })
+  const code = new FunctionCode({ hosts, projectFolder, readSecrets: secrets.read, log })
   const invoker = createInvoker({ hosts, run, secrets: () => code.current.secrets, clock, log })
   const hooks = createBeforeHooks({ declared: () => code.current.hooks, invoker, clock, log })
   const runJob = createRunJob({ invoker, definitions: () => code.current.definitions })
-  const background = new Background({ sql, logs, run: runJob, clock, log })
+  const background: Background = new Background({
+    sql,
+    logs,
+    run: createRunPlatformJob({
+      runJob,
+      code: () => code.current,
+      config,
+      mails: deps.mails,
+      pause: (name) => background.pause(name),
+      clock,
+    }),
+    clock,
+    log,
+  })
   /** Takes what the code in force declares into use. */
   const configureBackground = (): Promise<void> =>
     background.configure(declaredJobs(code.current.definitions, config()), config().namespaces)
@@ -79,6 +100,8 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       createFunctionList({ definitions: () => code.current.definitions, invoker, projectFolder }),
       createEnqueueEndpoint({ background, clock }),
       ...createJobEndpoints({ background, secret }),
+      createMailEndpoint({ background, clock }),
+      ...createSecretEndpoints({ store: secrets, onChanged: () => code.refreshSecrets() }),
     ],
     /** In development a server starts with code that does not load, to be fixed while it runs. */
     async configure(next) {
@@ -99,7 +122,11 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       await code.load(config())
       await configureBackground()
     },
-    jobs: [{ name: 'functions.trim', intervalMs: housekeepingIntervalMs, run: (signal) => background.trim(signal) }],
+    jobs: [
+      { name: 'functions.trim', intervalMs: housekeepingIntervalMs, run: (signal) => background.trim(signal) },
+      // Another node may have changed one.
+      { name: 'functions.secrets', intervalMs: secretsCachedMs, perNode: true, run: () => code.refreshSecrets() },
+    ],
     drain: { stage: 'first', run: () => background.stop() },
     close: () => hosts.close(),
   }

@@ -1,6 +1,7 @@
 /** What of a manifest does not fit the configuration or itself. Every issue has the function and its location. */
 import { relative } from 'node:path'
 import { Cron } from 'croner'
+import { parseWebhookKeys } from '../../../base/crypto/webhook-signature.ts'
 import type { Config } from '../../../config/config.ts'
 import { formatIssue, suggest } from '../../../config/issues.ts'
 import { issuesOf } from '../../../config/shape.ts'
@@ -9,7 +10,7 @@ import { ApiError } from '../../../errors.ts'
 import { functionNameCharsMax } from '../../../limits/functions.ts'
 import type { Table } from '../../../query/table.ts'
 import { parseWhere } from '../dispatch/where.ts'
-import type { FunctionDefinition, HttpDefinition } from './definition.ts'
+import { type FunctionDefinition, type HttpDefinition, textOf } from './definition.ts'
 import { defineFunction } from './shapes.ts'
 
 export interface CheckedManifest {
@@ -20,13 +21,13 @@ export interface CheckedManifest {
 
 export interface CheckParts {
   readonly config: Pick<Config, 'namespaces' | 'buckets'>
-  /** Whether a secret has a value. */
-  readonly hasSecret: (name: string) => boolean
+  /** The values of those that have one. */
+  readonly secrets: ReadonlyMap<string, string>
   /** Locations are shown relative to it. */
   readonly folder: string
 }
 
-export function checkManifest(manifest: Manifest, { config, hasSecret, folder }: CheckParts): CheckedManifest {
+export function checkManifest(manifest: Manifest, { config, secrets, folder }: CheckParts): CheckedManifest {
   const issues: string[] = []
   const report = (location: CodeLocation | null, name: string, message: string): void => {
     const at = location ? `${relative(folder, location.file)}:${location.line}: ` : ''
@@ -49,11 +50,17 @@ export function checkManifest(manifest: Manifest, { config, hasSecret, folder }:
       ...checkTable(definition, config),
       ...checkCaused(definition, config),
       ...checkCron(definition),
+      ...checkWebhook(definition, config, secrets),
     ])
       report(definition.location, definition.name, message)
   for (const [definition, message] of findCollisions(definitions)) report(definition.location, definition.name, message)
   for (const { name, location } of manifest.secrets)
-    if (!hasSecret(name)) report(location, `secret("${name}")`, `has no value. Set the environment variable ${name}.`)
+    if (!secrets.has(name))
+      report(
+        location,
+        `secret("${name}")`,
+        `has no value. Set the environment variable ${name}, or run \`plinth secrets set ${name}\`.`,
+      )
   return { definitions, issues }
 }
 
@@ -109,6 +116,30 @@ function checkCron(definition: FunctionDefinition): string[] {
   } catch (error) {
     return [`cron: "${cron}" is not a schedule: ${(error as Error).message}`]
   }
+}
+
+/** What no attempt to deliver could survive. Values of secrets are in no message. */
+function checkWebhook(
+  definition: FunctionDefinition,
+  { namespaces }: CheckParts['config'],
+  secrets: CheckParts['secrets'],
+): string[] {
+  if (definition.kind !== 'webhook') return []
+  const [namespace = '', name = ''] = definition.table.split('.', 2)
+  const declared = namespaces.get(namespace)?.tables.get(name)?.table
+  const unknown = (definition.fields ?? []).filter(
+    (field) => declared && !declared.schemaless && !declared.fields.has(field),
+  )
+  const issues = unknown.map((field) => `fields: there is no field "${field}" in ${definition.table}`)
+  const url = textOf(definition.url, secrets)
+  if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? '')) issues.push('url: must be a URL')
+  const secret = textOf(definition.secret, secrets)
+  try {
+    if (secret !== undefined) parseWebhookKeys(secret)
+  } catch (error) {
+    issues.push(`secret: ${(error as Error).message}`)
+  }
+  return issues
 }
 
 /** Two functions that only one can serve; reported for the later one. */

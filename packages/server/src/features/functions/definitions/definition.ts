@@ -14,6 +14,10 @@ export interface SecretReference {
   readonly secret: string
 }
 
+/** The text, or the value of the secret that stands for it; undefined if the secret has none. */
+export const textOf = (given: string | SecretReference, secrets: ReadonlyMap<string, string>): string | undefined =>
+  typeof given === 'string' ? given : secrets.get(given.secret)
+
 interface Invocable {
   readonly timeoutMs: number
   readonly limit: FunctionLimit | null

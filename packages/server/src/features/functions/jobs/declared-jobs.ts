@@ -1,10 +1,13 @@
 /** What of the declared functions runs in the background: the functions with jobs, hooks after changes, schedules. */
 import type { Config } from '../../../config/config.ts'
 import { functionRetries } from '../../../limits/function-jobs.ts'
+import { functionMailRetries } from '../../../limits/function-mail.ts'
+import { webhookPausesMs } from '../../../limits/function-webhooks.ts'
 import type { BackgroundFunction, Declared } from '../background.ts'
 import type { FunctionDefinition } from '../definitions/definition.ts'
 import type { ChangeHook } from '../dispatch/change-hooks.ts'
 import { parseWhere } from '../dispatch/where.ts'
+import { mailFunction } from '../mail/mails.ts'
 
 type ChangeKinds = Extract<FunctionDefinition, { kind: 'onChange' | 'webhook' }>
 
@@ -41,14 +44,27 @@ function functionOf(definition: FunctionDefinition): BackgroundFunction | null {
         retries: retries ?? functionRetries,
       }
     }
+    case 'webhook':
+      return { ...unbounded, kind: 'webhook', retries: webhookPausesMs.length }
     default:
       return null
   }
 }
 
+/** Any function can send mails. */
+const mails: BackgroundFunction = {
+  name: mailFunction,
+  kind: 'mail',
+  queue: null,
+  retries: functionMailRetries,
+  concurrency: null,
+  rate: null,
+}
+
 export function declaredJobs(definitions: readonly FunctionDefinition[], config: Pick<Config, 'namespaces'>): Declared {
   const functions = definitions.map(functionOf).filter((one) => one !== null)
-  const changes = definitions.filter((definition) => definition.kind === 'onChange')
+  if (definitions.length > 0) functions.push(mails)
+  const changes = definitions.filter(({ kind }) => kind === 'onChange' || kind === 'webhook') as ChangeKinds[]
   const schedules = definitions.filter((definition) => definition.kind === 'schedule')
   return {
     functions: new Map(functions.map((one) => [one.name, one])),

@@ -7,7 +7,7 @@
 export const jobStatuses = ['waiting', 'running', 'done', 'failed', 'dead'] as const
 export type JobStatus = (typeof jobStatuses)[number]
 
-export type JobKind = 'onChange' | 'queue' | 'schedule' | 'webhook' | 'onUser'
+export type JobKind = 'onChange' | 'queue' | 'schedule' | 'webhook' | 'mail' | 'onUser'
 
 export interface NewJob {
   /** Text of at most `functionJobKeyCharsMax` characters; a job with the id of an existing one is not added. */

@@ -1,11 +1,20 @@
 /** The endpoint of mails: what `ctx.mail.send` calls. */
 import { z } from 'zod'
 import type { Clock } from '../../../base/clock.ts'
-import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { sha256 } from '../../../base/crypto/hash.ts'
+import { createUuid7 } from '../../../base/crypto/ids.ts'
+import { notFound } from '../../../errors.ts'
+import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
-import { functionMailCharsMax, functionMailKeyCharsMax, functionMailSubjectCharsMax } from '../../../limits/function-mail.ts'
-import type { NewJob } from '../jobs/job.ts'
-import { mailJob } from './mails.ts'
+import {
+  functionMailCharsMax,
+  functionMailKeyCharsMax,
+  functionMailSubjectCharsMax,
+} from '../../../limits/function-mail.ts'
+import { KiB } from '../../../limits/units.ts'
+import type { Background } from '../background.ts'
+import { jobsCommon } from '../jobs/job-endpoints.ts'
+import { mailFunction, mailJob } from './mails.ts'
 
 const mailBody = z.strictObject({
   to: z.string().meta({ description: 'One email address' }),
@@ -24,28 +33,38 @@ const mailBody = z.strictObject({
     .meta({ description: 'Mails with the same key are sent once' }),
 })
 
+type MailBody = z.output<typeof mailBody>
+
 export interface MailEndpointDeps {
-  readonly enqueue: (job: NewJob) => Promise<{ readonly id: string }>
-  readonly newId: () => string
+  readonly background: Background
   readonly clock: Clock
 }
 
-export const createMailEndpoint = ({ enqueue, newId, clock }: MailEndpointDeps): Endpoint =>
-  endpoint({
+export function createMailEndpoint({ background, clock }: MailEndpointDeps): Endpoint {
+  const newId = createUuid7(clock)
+
+  /** A mail with a known key, or of a repeated attempt of a job, is not added again. */
+  function idOf({ body, effectKey }: Call<unknown, MailBody>): string {
+    const key = body.idempotencyKey === undefined ? effectKey : `key:${body.idempotencyKey}`
+    return `mail-${key === undefined ? newId() : sha256(key).slice(0, 32)}`
+  }
+
+  return endpoint({
+    ...jobsCommon,
     name: 'functions.mail',
     method: 'POST',
     paths: ['/api/functions/mail'],
-    tag: 'functions',
     summary: 'Send a mail',
-    description: 'The mail is stored and then sent, with retries. Its job is listed under the function `@mail`.',
-    credentials: 'service',
-    scope: () => 'functions:mail:*:send',
-    rateLimit: 'global',
-    bodyBytesMax: 8 * functionMailCharsMax,
+    description: `The mail is stored and then sent, with retries. Its job is listed under the function \`${mailFunction}\`.`,
+    // A character has up to three bytes of UTF-8, or six as an escape of JSON.
+    bodyBytesMax: 6 * functionMailCharsMax + 16 * KiB,
     body: mailBody,
     replies: { 202: { description: 'Stored', schema: z.object({ jobId: z.string() }) } },
-    async handle({ body }) {
-      const { id } = await enqueue(mailJob(body, newId(), clock))
+    errors: [404, 413, 503],
+    async handle(call) {
+      if (!background.findFunction(mailFunction)) throw notFound('Functions')
+      const { id } = await background.enqueue(mailJob(call.body, idOf(call), clock.now()))
       return json({ jobId: id }, 202)
     },
   })
+}

@@ -2,8 +2,6 @@
  * Mails of server code: each is a job, so that it survives a crash and is attempted again. A mail with the idempotency
  * key of an earlier one is not sent again for as long as the job of that one is kept.
  */
-import type { Clock } from '../../../base/clock.ts'
-import { sha256 } from '../../../base/crypto/hash.ts'
 import { findEmailAddress } from '../../../base/text/email.ts'
 import type { Mails } from '../../../engines/mail/mail.ts'
 import { isPermanentFailure } from '../../../engines/mail/smtp.ts'
@@ -20,7 +18,6 @@ export interface MailInput {
   readonly subject: string
   readonly text?: string | undefined
   readonly html?: string | undefined
-  readonly idempotencyKey?: string | undefined
 }
 
 /** Line breaks in a subject would be headers. */
@@ -39,9 +36,9 @@ export const textOfHtml = (html: string): string =>
     .replace(/[ \t]*\n[ \t]*/g, '\n')
     .trim()
 
-/** The job that sends a mail. Throws 400 that names the faulty fields. */
-export function mailJob(input: MailInput, id: string, clock: Clock): NewJob {
-  const { text, html, idempotencyKey } = input
+/** The job that sends a mail; `id` is that of the job. Throws 400 that names the faulty fields. */
+export function mailJob(input: MailInput, id: string, nowMs: number): NewJob {
+  const { text, html } = input
   const to = findEmailAddress(input.to)
   const subject = oneLine(input.subject)
   const errors: FieldErrors = {
@@ -53,13 +50,13 @@ export function mailJob(input: MailInput, id: string, clock: Clock): NewJob {
   if ((text?.length ?? 0) + (html?.length ?? 0) > functionMailCharsMax)
     throw invalidField('text', 'max', `and html must have at most ${functionMailCharsMax} characters`)
   return {
-    id: idempotencyKey === undefined ? `mail-${id}` : `mail-${sha256(idempotencyKey)}`,
+    id,
     function: mailFunction,
     kind: 'mail',
     key: null,
     uniqueKey: null,
     input: JSON.stringify({ to, subject, text: text || textOfHtml(html ?? ''), html: html || undefined }),
-    runAtMs: clock.now(),
+    runAtMs: nowMs,
     depth: 1,
   }
 }

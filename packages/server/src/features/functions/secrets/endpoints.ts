@@ -4,22 +4,17 @@ import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { secretValueBytesMax } from '../../../limits/function-secrets.ts'
+import { jobsCommon } from '../jobs/job-endpoints.ts'
 import type { SecretStore } from './secret-store.ts'
 
 const ok = z.object({ ok: z.literal(true) })
 const base = '/api/functions/secrets'
-const common = {
-  tag: 'functions',
-  credentials: 'service',
-  scope: () => 'functions:secret:*:write',
-  rateLimit: 'global',
-  isSecret: true,
-} as const
+const common = { ...jobsCommon, isSecret: true } as const
 
 export interface SecretEndpointsDeps {
   readonly store: SecretStore
   /** Called after a change. */
-  readonly onChanged: () => void
+  readonly onChanged: () => Promise<void>
 }
 
 export const createSecretEndpoints = ({ store, onChanged }: SecretEndpointsDeps): readonly Endpoint[] => [
@@ -50,7 +45,7 @@ export const createSecretEndpoints = ({ store, onChanged }: SecretEndpointsDeps)
     replies: { 200: { description: 'Stored', schema: ok } },
     async handle({ params, body }) {
       await store.set(params.name ?? '', body.value)
-      onChanged()
+      await onChanged()
       return json({ ok: true })
     },
   }),
@@ -64,7 +59,7 @@ export const createSecretEndpoints = ({ store, onChanged }: SecretEndpointsDeps)
     errors: [404],
     async handle({ params }) {
       if (!(await store.remove(params.name ?? ''))) throw notFound('Secret')
-      onChanged()
+      await onChanged()
       return json({ ok: true })
     },
   }),

@@ -11,7 +11,7 @@ import type { Sql } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { secretsMax, secretValueBytesMax } from '../../../limits/function-secrets.ts'
 import { redact, redactValue } from './redaction.ts'
-import { openSecretStore, type SecretStore } from './secret-store.ts'
+import { createSecretStore, type SecretStore } from './secret-store.ts'
 
 const serverSecret = 'secret-for-tests-0123456789-0123456789'
 
@@ -22,7 +22,7 @@ for (const engine of engines)
     const environment: Record<string, string | undefined> = {}
     let storage: Sql
     let store: SecretStore
-    const open = (secret = serverSecret) => openSecretStore({ sql: storage, secret, environment, clock })
+    const open = (secret = serverSecret) => createSecretStore({ sql: storage, secret, environment, clock })
 
     beforeAll(async () => {
       const opened = await engine.openStorage()
@@ -32,7 +32,7 @@ for (const engine of engines)
       const { databaseUrl = null } = opened.settings
       storage = await openSql({ databaseUrl, dataFolder, prepareInstance: async () => {}, clock, log: silentLog })
       stack.defer(() => storage.close())
-      store = await open()
+      store = open()
     })
     afterAll(() => stack.disposeAsync())
 
@@ -43,7 +43,9 @@ for (const engine of engines)
       expect(await store.list()).toEqual([{ name: 'CRM_KEY', updatedAt: new Date(clock.now()).toISOString() }])
       const rows = await storage
         .database({ namespace: '_functions', instanceId: null })
-        .all(sql`SELECT * FROM ${storage.database({ namespace: '_functions', instanceId: null }).dialect.target({ namespace: '_functions', name: 'secrets', perInstance: false })}`)
+        .all(
+          sql`SELECT * FROM ${storage.database({ namespace: '_functions', instanceId: null }).dialect.target({ namespace: '_functions', name: 'secrets', perInstance: false })}`,
+        )
       expect(JSON.stringify(rows)).not.toContain('value')
       expect([await store.remove('CRM_KEY'), await store.remove('CRM_KEY')]).toEqual([true, false])
       expect(await store.read(['CRM_KEY'])).toEqual(new Map())
@@ -81,17 +83,13 @@ for (const engine of engines)
     })
 
     test('[FN-SECRET-1] a value that was sealed under another secret of the server is missing', async () => {
-      const other = await open(`${serverSecret}x`)
+      const other = open(`${serverSecret}x`)
       expect(await other.read(['S0', 'WINS'])).toEqual(new Map([['WINS', 'of the environment']]))
     })
   })
 
 test('[FN-SECRET-5] values are redacted in texts, the longest first', () => {
-  const secrets = new Map([
-    ['SHORT', 'abc'],
-    ['KEY', 'k-123456'],
-    ['LONG', 'k-123456-long'],
-  ])
+  const secrets = { SHORT: 'abc', KEY: 'k-123456', LONG: 'k-123456-long' }
   expect(redact('use k-123456-long or k-123456, abc', secrets)).toBe('use [secret LONG] or [secret KEY], abc')
   expect(redactValue({ a: ['k-123456', 1, null], 'k-123456': true }, secrets)).toEqual({
     a: ['[secret KEY]', 1, null],

@@ -20,6 +20,14 @@ export interface ListedSecret {
   readonly updatedAt: string
 }
 
+export interface SecretStoreDeps {
+  readonly sql: Sql
+  /** The server's secret. */
+  readonly secret: string
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+}
+
 export interface SecretStore {
   /** Throws 400 for a name or value that is not valid, or beyond `secretsMax` secrets. */
   set(name: string, value: string): Promise<void>
@@ -37,21 +45,24 @@ function checkName(name: string): void {
   if (settingPattern.test(name)) throw invalidField('name', 'pattern', 'is a setting of the server')
 }
 
-/** Creates the missing table. `environment` is read with every call of `read`. */
-export async function openSecretStore(deps: {
-  readonly sql: Sql
-  readonly secret: string
-  readonly environment: Readonly<Record<string, string | undefined>>
-  readonly clock: Clock
-}): Promise<SecretStore> {
+/** The table is created by the first call that needs it. `environment` is read with every call of `read`. */
+export function createSecretStore(deps: SecretStoreDeps): SecretStore {
   const { environment, clock } = deps
   const database = deps.sql.database({ namespace, instanceId: null })
   const { dialect } = database
   const table = dialect.target(platformTable(namespace, 'secrets'))
-  await preparePlatformTables(database, namespace, 'secrets', [
-    () => [sql`CREATE TABLE ${table} (name TEXT PRIMARY KEY, sealed TEXT NOT NULL, updated_at BIGINT NOT NULL)`],
-  ])
   const sealer = createSealer(deps.secret, 'function secrets')
+  let preparing: Promise<void> | null = null
+
+  const prepare = (): Promise<void> => {
+    preparing ??= preparePlatformTables(database, namespace, 'secrets', [
+      () => [sql`CREATE TABLE ${table} (name TEXT PRIMARY KEY, sealed TEXT NOT NULL, updated_at BIGINT NOT NULL)`],
+    ]).catch((error: unknown) => {
+      preparing = null
+      throw error
+    })
+    return preparing
+  }
 
   /** Null for a value that was sealed under another secret of the server: it must be set again. */
   function unsealed(sealed: string, name: string): string | null {
@@ -62,24 +73,36 @@ export async function openSecretStore(deps: {
     }
   }
 
+  async function readStored(names: readonly string[]): Promise<{ name: string; sealed: string }[]> {
+    if (names.length === 0) return []
+    await prepare()
+    return database.all(sql`SELECT name, sealed FROM ${table} WHERE ${dialect.inList(sql`name`, names, 'text')}`)
+  }
+
   return {
     async set(name, value) {
       checkName(name)
       if (value === '') throw invalidField('value', 'min', 'must not be empty')
       if (Buffer.byteLength(value) > secretValueBytesMax)
         throw invalidField('value', 'max', `must have at most ${secretValueBytesMax} bytes`)
+      await prepare()
       await database.write(async (tx) => {
         await tx.lock('function secrets')
-        const [row] = await tx.all<{ count: unknown }>(sql`SELECT count(*) AS count FROM ${table} WHERE name <> ${name}`)
+        const [row] = await tx.all<{ count: unknown }>(
+          sql`SELECT count(*) AS count FROM ${table} WHERE name <> ${name}`,
+        )
         if (Number(row?.count) >= secretsMax) throw badRequest(`At most ${secretsMax} secrets can be stored`)
         await tx.run(sql`INSERT INTO ${table} (name, sealed, updated_at)
           VALUES (${name}, ${sealer.seal(value, name)}, ${clock.now()})
           ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at`)
       })
     },
-    remove: async (name) =>
-      (await database.write((tx) => tx.run(sql`DELETE FROM ${table} WHERE name = ${name}`))) > 0,
+    async remove(name) {
+      await prepare()
+      return (await database.write((tx) => tx.run(sql`DELETE FROM ${table} WHERE name = ${name}`))) > 0
+    },
     async list() {
+      await prepare()
       const rows = await database.all<{ name: string; updated_at: unknown }>(
         sql`SELECT name, updated_at FROM ${table} ORDER BY name`,
       )
@@ -88,13 +111,7 @@ export async function openSecretStore(deps: {
     async read(names) {
       const found = new Map<string, string>()
       const declared = names.filter((name) => namePattern.test(name) && !settingPattern.test(name))
-      const stored = declared.filter((name) => !environment[name])
-      const rows =
-        stored.length === 0
-          ? []
-          : await database.all<{ name: string; sealed: string }>(
-              sql`SELECT name, sealed FROM ${table} WHERE ${dialect.inList(sql`name`, stored, 'text')}`,
-            )
+      const rows = await readStored(declared.filter((name) => !environment[name]))
       for (const { name, sealed } of rows) {
         const value = unsealed(sealed, name)
         if (value !== null) found.set(name, value)

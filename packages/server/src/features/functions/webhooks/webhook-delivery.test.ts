@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
-import { parseCidr } from '../../../base/network/address.ts'
 import { parseWebhookKeys } from '../../../base/crypto/webhook-signature.ts'
+import { parseCidr } from '../../../base/network/address.ts'
 import { createPublicFetch } from '../../../engines/fetch/public-fetch.ts'
 import { webhookBodyBytesMax, webhookPausesMs, webhookRetryAfterMaxMs } from '../../../limits/function-webhooks.ts'
 import { deliverWebhook, type WebhookChange, type WebhookTarget, webhookPauseMs } from './webhook-delivery.ts'
@@ -124,5 +124,5 @@ test('[FN-HOOK-3] the pauses are those of Standard Webhooks, at least what the r
   const pauses = Array.from({ length: 10 }, (_, at) => webhookPauseMs(at + 1, 0, () => 0))
   expect(pauses).toEqual([...webhookPausesMs, null])
   expect(webhookPauseMs(1, 60_000, () => 0)).toBe(60_000)
-  expect(webhookPauseMs(2, 0, () => 0.5)).toBe(webhookPausesMs[1] as number * 1.05)
+  expect(webhookPauseMs(2, 0, () => 0.5)).toBe((webhookPausesMs[1] as number) * 1.05)
 })

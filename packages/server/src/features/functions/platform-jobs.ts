@@ -1,0 +1,42 @@
+/** Runs jobs by kind: functions in a host, webhooks and mails in the server. */
+import type { Clock } from '../../base/clock.ts'
+import type { Config } from '../../config/config.ts'
+import { createPublicFetch } from '../../engines/fetch/public-fetch.ts'
+import type { Mails } from '../../engines/mail/mail.ts'
+import { webhookTimeoutMs } from '../../limits/function-webhooks.ts'
+import type { LoadedFunctions } from './code.ts'
+import type { ClaimedJob } from './jobs/job.ts'
+import { JobError } from './jobs/job-error.ts'
+import { sendMail } from './mail/mails.ts'
+import { runWebhookJob } from './webhooks/webhook-jobs.ts'
+import { webhookTarget } from './webhooks/webhook-target.ts'
+
+type Run = (job: ClaimedJob, signal: AbortSignal) => Promise<void>
+
+export interface PlatformJobsDeps {
+  /** Runs a function in a host. */
+  readonly runJob: Run
+  readonly code: () => LoadedFunctions
+  readonly config: () => Config
+  readonly mails: Mails
+  readonly pause: (name: string) => Promise<void>
+  readonly clock: Clock
+}
+
+export function createRunPlatformJob({ runJob, code, config, mails, pause, clock }: PlatformJobsDeps): Run {
+  const policy = () => ({ allow: config().outbound.allow, anyPort: true })
+  const fetch = createPublicFetch({ timeoutMs: webhookTimeoutMs, bytesMax: 0, policy })
+
+  function targetOf(name: string) {
+    const { definitions, secrets } = code()
+    const definition = definitions.find((one) => one.name === name)
+    if (definition?.kind !== 'webhook') throw new JobError('busy', 'The function is not declared')
+    return webhookTarget(definition, secrets, config())
+  }
+
+  return async (job, signal) => {
+    if (job.kind === 'webhook') return runWebhookJob({ targetOf, pause, fetch, clock }, job, signal)
+    if (job.kind === 'mail') return sendMail(mails, job)
+    return runJob(job, signal)
+  }
+}
