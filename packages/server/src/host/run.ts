@@ -41,7 +41,17 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
       if (!declared) throw new Error(`There is no function ${name}`)
       const { url, outboundFetch, mailTemplates } = parts
       const sendRequest = createSender(id)
-      const ctx = createContext({ id, given, signal, timeoutMs, url, sendRequest, outboundFetch, mailTemplates, prepareInput })
+      const ctx = createContext({
+        id,
+        given,
+        signal,
+        timeoutMs,
+        url,
+        sendRequest,
+        outboundFetch,
+        mailTemplates,
+        prepareInput,
+      })
       if (declared.kind === 'before') {
         const outcome = await runBefore(parts.functions, input as BeforeInput, ctx, failureOf)
         return send({ type: 'value', id, json: JSON.stringify(outcome) })

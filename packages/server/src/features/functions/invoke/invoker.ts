@@ -5,16 +5,18 @@
 import type { Caller, ServiceCaller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
-import type {
-  CodeLocation,
-  FunctionHosts,
-  HostLogLevel,
-  HostRequest,
-  HostResponse,
-  InvocationContext,
-  InvocationResult,
+import {
+  type CodeLocation,
+  type FunctionHosts,
+  HostError,
+  type HostLogLevel,
+  type HostRequest,
+  type HostResponse,
+  type InvocationContext,
+  type InvocationResult,
 } from '../../../engines/hosts/hosts.ts'
 import type { RunInternally } from '../../../http/internal-request.ts'
+import { redactValue } from '../secrets/redaction.ts'
 import { type Fault, faultOf } from './failures.ts'
 
 /** Who acts where `ctx` goes past the access rules. */
@@ -111,12 +113,16 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
   const writeLine =
     ({ name, requestId }: FunctionCall) =>
     (level: HostLogLevel, message: string, data?: object): void => {
-      const fields = { function: name, message, requestId, ...(data && { data }) }
+      const fields = redactValue({ function: name, message, requestId, ...(data && { data }) }, secrets())
       if (level === 'debug') log.debug('functions.debug', fields)
       else if (level === 'info') log.info('functions.info', fields)
       else if (level === 'warn') log.warn('functions.warning', fields)
       else log.error('functions.error', fields)
     }
+
+  /** Errors reach the log, the stored jobs and, if the function wants it, the caller. */
+  const withoutSecrets = (error: unknown): unknown =>
+    error instanceof HostError ? new HostError(redactValue(error.failure, secrets())) : error
 
   function record(call: FunctionCall, error: unknown): void {
     const fault = faultOf(error)
@@ -138,8 +144,9 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
     try {
       yield* values
     } catch (error) {
-      record(call, error)
-      throw error
+      const redacted = withoutSecrets(error)
+      record(call, redacted)
+      throw redacted
     }
   }
 
@@ -171,8 +178,9 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
         countsOf(name).isFailing = false
         return result.kind === 'stream' ? { kind: 'stream', values: recorded(call, result.values) } : result
       } catch (error) {
-        record(call, error)
-        throw error
+        const redacted = withoutSecrets(error)
+        record(call, redacted)
+        throw redacted
       }
     },
   }

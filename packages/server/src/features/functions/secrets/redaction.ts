@@ -9,11 +9,12 @@ export function redact(text: string, secrets: Readonly<Record<string, string>>):
 }
 
 /** The same for every text in a JSON value, names of members included. */
-export function redactValue(value: unknown, secrets: Readonly<Record<string, string>>): unknown {
-  if (typeof value === 'string') return redact(value, secrets)
-  if (Array.isArray(value)) return value.map((one) => redactValue(one, secrets))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [redact(name, secrets), redactValue(member, secrets)]),
-  )
+export function redactValue<Value>(value: Value, secrets: Readonly<Record<string, string>>): Value {
+  const redacted = (one: unknown): unknown => {
+    if (typeof one === 'string') return redact(one, secrets)
+    if (Array.isArray(one)) return one.map(redacted)
+    if (typeof one !== 'object' || one === null) return one
+    return Object.fromEntries(Object.entries(one).map(([name, member]) => [redact(name, secrets), redacted(member)]))
+  }
+  return redacted(value) as Value
 }
