@@ -20,7 +20,7 @@ const issuesOf = (kind: string, options: object): readonly string[] =>
       secrets: [],
       files: [],
     },
-    { config, hasSecret: () => false, folder: '/app' },
+    { config, secrets: new Map(), folder: '/app' },
   ).issues
 
 test('[FN-BEFORE-11] a function before writes of a table is accepted', () => {
@@ -46,3 +46,13 @@ test.each([
     expect(issues[0]).toContain(message)
   },
 )
+
+test('[FN-HOOK-1] a webhook that could never be delivered is refused without quoting its secret', () => {
+  const secret = `whsec_${'A'.repeat(32)}`
+  const webhook = { table: 'shared.posts', url: 'https://example.com/hook', secret }
+  expect(issuesOf('webhook', webhook)).toEqual([])
+  expect(issuesOf('webhook', { ...webhook, url: 'example.com' })).toEqual([expect.stringContaining('must be a URL')])
+  const [issue = ''] = issuesOf('webhook', { ...webhook, secret: 'not-a-secret-of-webhooks' })
+  expect(issue).toContain('secret: ')
+  expect(issue).not.toContain('not-a-secret')
+})
