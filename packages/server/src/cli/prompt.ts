@@ -1,6 +1,7 @@
 /** Prompts for passwords and secrets without echo. */
 import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { UsageError } from './command.ts'
 
 /** Suppresses the echo. */
@@ -39,7 +40,7 @@ export async function readSecret(question: string): Promise<string> {
   const missing = 'No value was given.'
   const value = process.stdin.isTTY
     ? (await ask([question], missing))[0]
-    : (await Bun.stdin.text()).replace(/\r?\n$/, '')
+    : (await text(process.stdin)).replace(/\r?\n$/, '')
   if (!value) throw new UsageError(missing)
   return value
 }

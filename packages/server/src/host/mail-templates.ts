@@ -1,7 +1,7 @@
 /**
  * Templates of mails in the folder `mail` beside the code: `receipt.txt` begins with a line `Subject: …`, and
- * `receipt.html` is optional. Placeholders are Mustache's; they are rendered in the host, where an endless template
- * delays nobody else.
+ * `receipt.html` is optional. Placeholders have the syntax of Mustache. They are rendered in the host, where an endless
+ * template does not delay other requests of the server.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -3,9 +3,10 @@ import { findWebhookFault, parseWebhookKeys } from '../../../base/crypto/webhook
 import { HttpError } from './http-error.ts'
 
 /**
- * Verifies a webhook that was signed after Standard Webhooks 1.0. `body` is the text as it was received, so the function
- * needs `rawBody`. `secret` is `whsec_…`, or a public key `whpk_…`; several are separated by spaces. Throws `HttpError`
- * 401, slug `invalid-signature`, unless the signature matches and its timestamp is at most five minutes from `now`.
+ * Verifies a webhook that was signed after Standard Webhooks 1.0. `body` is the text as it was received, so the
+ * function needs `rawBody`. `secret` is `whsec_…`, or a public key `whpk_…`; several are separated by spaces. Throws
+ * `HttpError` 401, slug `invalid-signature`, unless the signature matches and its timestamp is at most five minutes
+ * from `now`.
  */
 export function verifyWebhook(
   body: string,
