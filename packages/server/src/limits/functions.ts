@@ -74,3 +74,12 @@ export const functionInputBytesMax = MiB
 export const functionKeepAliveMs = 15_000
 export const functionNameCharsMax = 64
 export const functionPathCharsMax = 256
+
+// Secrets
+/** Keys and certificates are far smaller. */
+export const secretValueBytesMax = 64 * KiB
+export const secretsMax = 1000
+/** Shorter values occur in texts by chance, so they are not redacted. */
+export const secretRedactedCharsMin = 6
+/** How long a node may serve a secret that was changed through another node. */
+export const secretsCachedMs = 10_000

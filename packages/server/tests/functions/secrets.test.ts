@@ -10,7 +10,7 @@ import type { Sql } from '../../src/engines/sql/sql.ts'
 import { sql } from '../../src/engines/sql/sql-text.ts'
 import { redact, redactValue } from '../../src/features/functions/secrets/redaction.ts'
 import { createSecretStore, type SecretStore } from '../../src/features/functions/secrets/secret-store.ts'
-import { secretsMax, secretValueBytesMax } from '../../src/limits/function-services.ts'
+import { secretsMax, secretValueBytesMax } from '../../src/limits/functions.ts'
 import { engines } from '../harness/engines.ts'
 
 const serverSecret = 'secret-for-tests-0123456789-0123456789'

@@ -1,7 +1,7 @@
 /** What of the declared functions runs in the background: the functions with jobs, hooks after changes, schedules. */
 import type { Config } from '../../../config/config.ts'
+import { functionMailRetries, webhookPausesMs } from '../../../limits/function-deliveries.ts'
 import { functionRetries } from '../../../limits/function-jobs.ts'
-import { functionMailRetries, webhookPausesMs } from '../../../limits/function-services.ts'
 import type { BackgroundFunction, Declared } from '../background.ts'
 import type { FunctionDefinition } from '../definitions/definition.ts'
 import type { ChangeHook } from '../dispatch/change-hooks.ts'

@@ -10,7 +10,7 @@ import {
   functionMailCharsMax,
   functionMailKeyCharsMax,
   functionMailSubjectCharsMax,
-} from '../../../limits/function-services.ts'
+} from '../../../limits/function-deliveries.ts'
 import { KiB } from '../../../limits/units.ts'
 import type { Background } from '../background.ts'
 import { jobsCommon } from '../jobs/job-endpoints.ts'

@@ -6,7 +6,7 @@ import { findEmailAddress } from '../../../base/text/email.ts'
 import type { Mails } from '../../../engines/mail/mail.ts'
 import { isPermanentFailure } from '../../../engines/mail/smtp.ts'
 import { type FieldErrors, invalid, invalidField } from '../../../errors.ts'
-import { functionMailCharsMax } from '../../../limits/function-services.ts'
+import { functionMailCharsMax } from '../../../limits/function-deliveries.ts'
 import type { ClaimedJob, NewJob } from '../jobs/job.ts'
 import { JobError } from '../jobs/job-error.ts'
 

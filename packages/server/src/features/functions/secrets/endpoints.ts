@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
-import { secretValueBytesMax } from '../../../limits/function-services.ts'
+import { secretValueBytesMax } from '../../../limits/functions.ts'
 import { jobsCommon } from '../jobs/job-endpoints.ts'
 import type { SecretStore } from './secret-store.ts'
 

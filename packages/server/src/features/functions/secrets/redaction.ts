@@ -1,5 +1,5 @@
 /** Removes the values of secrets from texts that operators read: log lines and the errors of functions. */
-import { secretRedactedCharsMin } from '../../../limits/function-services.ts'
+import { secretRedactedCharsMin } from '../../../limits/functions.ts'
 
 /** Replaces every value by the name of its secret; a value that contains another one is replaced first. */
 export function redact(text: string, secrets: Readonly<Record<string, string>>): string {

@@ -8,7 +8,7 @@ import { platformTable, preparePlatformTables } from '../../../engines/sql/platf
 import type { Sql } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
-import { secretsMax, secretValueBytesMax } from '../../../limits/function-services.ts'
+import { secretsMax, secretValueBytesMax } from '../../../limits/functions.ts'
 
 const namespace = '_functions'
 const namePattern = /^[A-Za-z_]\w{0,127}$/

@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks'
 import { parseWebhookKeys } from '../../../base/crypto/webhook-signature.ts'
 import { parseCidr } from '../../../base/network/address.ts'
 import { createPublicFetch } from '../../../engines/fetch/public-fetch.ts'
-import { webhookBodyBytesMax, webhookPausesMs, webhookRetryAfterMaxMs } from '../../../limits/function-services.ts'
+import { webhookBodyBytesMax, webhookPausesMs, webhookRetryAfterMaxMs } from '../../../limits/function-deliveries.ts'
 import { deliverWebhook, type WebhookChange, type WebhookTarget, webhookPauseMs } from './webhook-delivery.ts'
 
 const secret = `whsec_${randomBytes(32).toString('base64')}`

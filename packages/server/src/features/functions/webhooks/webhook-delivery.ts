@@ -5,7 +5,7 @@
 import { signWebhook, type WebhookKeys } from '../../../base/crypto/webhook-signature.ts'
 import type { BoundedFetch } from '../../../engines/fetch/bounded-fetch.ts'
 import { NotPublicError } from '../../../engines/fetch/public-fetch.ts'
-import { webhookBodyBytesMax, webhookPausesMs, webhookRetryAfterMaxMs } from '../../../limits/function-services.ts'
+import { webhookBodyBytesMax, webhookPausesMs, webhookRetryAfterMaxMs } from '../../../limits/function-deliveries.ts'
 
 type Row = Readonly<Record<string, unknown>>
 

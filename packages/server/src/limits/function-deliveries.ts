@@ -1,4 +1,4 @@
-/** Limits of what functions use of the server beside records: mail, secrets, webhooks. */
+/** Limits of what functions send to others: mail and webhooks. */
 import { KiB } from './units.ts'
 
 // Mail
@@ -9,15 +9,6 @@ export const functionMailSubjectCharsMax = 500
 export const functionMailRetries = 8
 /** A key of the sender's own, such as the id of a change. */
 export const functionMailKeyCharsMax = 256
-
-// Secrets
-/** Keys and certificates are far smaller. */
-export const secretValueBytesMax = 64 * KiB
-export const secretsMax = 1000
-/** Shorter values occur in texts by chance, so they are not redacted. */
-export const secretRedactedCharsMin = 6
-/** How long a node may serve a secret that was changed through another node. */
-export const secretsCachedMs = 10_000
 
 // Webhooks
 const [second, minute, hour] = [1000, 60_000, 3_600_000] as const
