@@ -108,6 +108,18 @@ export class App {
     return this.#parts.features.functions.code.current.files
   }
 
+  /** Waits until no work is due by the server's clock; see `Feature`. */
+  async settle(): Promise<void> {
+    for (const feature of this.#parts.features.all) await feature.settle?.()
+  }
+
+  /** When the next work becomes due; null if none is known. */
+  async nextDueMs(): Promise<number | null> {
+    const times = await Promise.all(this.#parts.features.all.map((feature) => feature.nextDueMs?.() ?? null))
+    const known = times.filter((time) => time !== null)
+    return known.length === 0 ? null : Math.min(...known)
+  }
+
   /** Runs all housekeeping jobs now. */
   tidy(): Promise<void> {
     return this.#parts.jobs.runAll()

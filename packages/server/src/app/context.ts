@@ -5,6 +5,7 @@ import { createLog, type Log } from '../base/log.ts'
 import type { Config, Settings } from '../config/config.ts'
 import { createMetrics, type Metrics } from '../http/metrics.ts'
 import { passwordCost } from '../limits/users.ts'
+import type { Substitutes } from './substitutes.ts'
 
 export interface AppOptions {
   readonly config: Config
@@ -13,6 +14,8 @@ export interface AppOptions {
   readonly log?: Log
   /** The cost of new password hashes, by default that of a server in use. Tests hash at a lower one. */
   readonly passwordCost?: HashCost
+  /** In place of what leaves the server; tests give them. */
+  readonly substitutes?: Substitutes
 }
 
 /** What the databases need. */
@@ -27,6 +30,7 @@ export interface DataContext {
 export interface AppContext extends DataContext {
   readonly metrics: Metrics
   readonly passwordCost: HashCost
+  readonly substitutes: Substitutes
 }
 
 export function createDataContext({ config, settings, clock = systemClock, log }: AppOptions): DataContext {
@@ -38,4 +42,5 @@ export const createContext = (options: AppOptions): AppContext => ({
   ...createDataContext(options),
   metrics: createMetrics(),
   passwordCost: options.passwordCost ?? passwordCost,
+  substitutes: options.substitutes ?? {},
 })

@@ -84,6 +84,7 @@ export async function openEngines(context: AppContext, opened: AsyncDisposableSt
 
 /** In development mode without a mail server, mails go to the outbox. */
 const openMailsOf = (context: AppContext): Mails =>
+  context.substitutes.mails ??
   openMails({
     server: () => context.config.auth.mail?.smtp ?? null,
     from: () => context.config.auth.mail?.from ?? null,

@@ -163,6 +163,7 @@ const pushOf = ({ context, engines }: Shared, lockActiveUser: PushDeps['lockActi
     config: () => context.config.push,
     outboundAllow: () => context.config.outbound.allow,
     lockActiveUser,
+    recorder: context.substitutes.push ?? null,
     ...common(context),
   })
 
@@ -208,6 +209,7 @@ const functionsOf = ({ context, engines, listener }: Shared, records: Records, r
     // At the start the listener is not open yet.
     url: () => settings.publicUrl ?? `http://${settings.host}:${settings.port}`,
     networks: () => context.config.outbound.allow,
+    fetchRelay: context.substitutes.fetchRelay ?? null,
     log,
   })
   return createFunctions({

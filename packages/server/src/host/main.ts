@@ -11,21 +11,20 @@ import { exit, send } from './channel.ts'
 import { loadCode } from './load-code.ts'
 import { captureConsole } from './log-lines.ts'
 import { createMailTemplates } from './mail-templates.ts'
+import { createRelayedFetch } from './relayed-fetch.ts'
 import { createRun, type HostedRun, type RunParts } from './run.ts'
 import { answer } from './server-requests.ts'
 
 const runs = new Map<string, HostedRun>()
 let parts: RunParts | null = null
 
-async function load({ entry, url, networks, sources }: ToHost & { type: 'load' }): Promise<void> {
+async function load({ entry, url, networks, fetchRelay, sources }: ToHost & { type: 'load' }): Promise<void> {
   try {
     const loaded = await loadCode(entry, sources)
-    parts = {
-      functions: loaded.functions,
-      url,
-      outboundFetch: createOutboundFetch({ allow: networks, anyPort: true }),
-      mailTemplates: createMailTemplates(join(dirname(entry), 'mail')),
-    }
+    const outboundFetch =
+      fetchRelay === null ? createOutboundFetch({ allow: networks, anyPort: true }) : createRelayedFetch(fetchRelay)
+    const mailTemplates = createMailTemplates(join(dirname(entry), 'mail'))
+    parts = { functions: loaded.functions, url, outboundFetch, mailTemplates }
     send({ type: 'loaded', manifest: loaded.manifest, sources: loaded.sources })
   } catch (error) {
     if (!(error instanceof LoadError)) throw error

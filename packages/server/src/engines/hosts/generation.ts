@@ -13,6 +13,7 @@ export interface GenerationOptions {
   readonly environment: Readonly<Record<string, string>>
   readonly url: string
   readonly networks: readonly Cidr[]
+  readonly fetchRelay: string | null
   readonly log: Log
   readonly onCapacity: () => void
   /** A host that had loaded, or that was started to replace one, has ended. */
@@ -87,7 +88,7 @@ export class Generation {
   }
 
   #open(): Loading {
-    const { entry, folder, environment, url, networks, onCapacity, onEnd, log } = this.#options
+    const { entry, folder, environment, url, networks, fetchRelay, onCapacity, onEnd, log } = this.#options
     const loading = Promise.withResolvers<Manifest>()
     loading.promise.catch(() => undefined)
     let isLoaded = false
@@ -97,7 +98,7 @@ export class Generation {
     const receive = (message: FromHost): void => {
       switch (message.type) {
         case 'up':
-          host.send({ type: 'load', entry, url, networks, sources: this.#sources })
+          host.send({ type: 'load', entry, url, networks, fetchRelay, sources: this.#sources })
           return
         case 'loaded':
           clearTimeout(timer)

@@ -34,6 +34,8 @@ export interface HostPoolOptions {
   readonly url: () => string
   /** Private networks that functions may request. */
   readonly networks: () => readonly Cidr[]
+  /** The server of a test that answers `ctx.fetch` in place of others; null in use. */
+  readonly fetchRelay?: string | null
   readonly log: Log
 }
 
@@ -61,13 +63,14 @@ export class HostPool implements FunctionHosts {
   }
 
   async load(entry: string, check?: (manifest: Manifest) => void | Promise<void>): Promise<Manifest> {
-    const { environment, url, networks, log } = this.#options
+    const { environment, url, networks, fetchRelay = null, log } = this.#options
     const next = new Generation({
       entry,
       folder: dirname(entry),
       environment,
       url: url(),
       networks: networks(),
+      fetchRelay,
       log,
       onCapacity: () => this.#onCapacity(),
       onEnd: (host, generation) => this.#onEnd(host, generation),

@@ -18,6 +18,8 @@ export type ToHost =
       /** Of the server. */
       readonly url: string
       readonly networks: readonly Cidr[]
+      /** Where requests of `ctx.fetch` go instead, in tests. */
+      readonly fetchRelay: string | null
       /** Source by absolute path, instead of the files; empty for the first host of a version. */
       readonly sources: Readonly<Record<string, string>>
     }

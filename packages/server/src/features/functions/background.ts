@@ -158,6 +158,28 @@ export class Background {
     await this.#parts?.admin.trim(signal)
   }
 
+  /** Dispatches what was written, and runs the jobs that are due by the clock until none is left. */
+  async settle(): Promise<void> {
+    const parts = this.#parts
+    if (!parts || !this.#isStarted) return
+    const { schedules, dispatcher, runner } = parts
+    for (let ended = -1; ended !== endedOf(runner); ) {
+      ended = endedOf(runner)
+      await schedules.runDue()
+      await dispatcher.settle()
+      await runner.settle()
+    }
+  }
+
+  /** When the next job or schedule becomes due; null if none is known. To be called after `settle`. */
+  async nextDueMs(): Promise<number | null> {
+    const parts = this.#parts
+    if (!parts) return null
+    const times = (await parts.schedules.times()).map(({ nextMs }) => nextMs)
+    const nextMs = Math.min(parts.runner.nextDueMs, ...times)
+    return Number.isSafeInteger(nextMs) ? nextMs : null
+  }
+
   /** Starts no more jobs and waits for those under way, within a bounded time; the rest runs elsewhere or later. */
   async stop(): Promise<void> {
     const parts = this.#parts
@@ -221,3 +243,6 @@ function dispatchedNamespaces({ functions, hooks }: Declared, namespaces: Namesp
   const hooked = new Set(hooks.map(({ namespace }) => namespace))
   return new Map([...namespaces].filter(([namespace]) => hasQueues || hooked.has(namespace)))
 }
+
+/** Attempts that have ended since the start. */
+const endedOf = ({ counts: { done, failed, dead, lost } }: JobRunner): number => done + failed + dead + lost

@@ -118,6 +118,8 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     },
     reconfigured: configureBackground,
     started: () => background.start(),
+    settle: () => background.settle(),
+    nextDueMs: () => background.nextDueMs(),
     async reload() {
       await code.load(config())
       await configureBackground()

@@ -18,6 +18,7 @@ import { createLogs } from './logs.ts'
 import { parsePayload } from './message.ts'
 import { preparePushTables } from './migrations.ts'
 import { createProviders } from './providers/providers.ts'
+import { createRecordedSending, type PushRecorder, type Sender } from './recorded-sending.ts'
 import { Sending } from './sending.ts'
 import { createTopicMembership } from './topics/topic-membership.ts'
 import { createTopicSync } from './topics/topic-sync.ts'
@@ -30,6 +31,8 @@ export interface PushDeps {
   readonly outboundAllow: () => OutboundPolicy['allow']
   /** Whether the caller's user and session are active; locks both until the transaction ends. */
   readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  /** Takes the messages instead of the providers; null in use. */
+  readonly recorder: PushRecorder | null
   /** Largest JSON response, in bytes. */
   readonly responseBytes: () => number
   /** Seals cursors. */
@@ -47,7 +50,7 @@ export interface Push extends Feature {
 
 /** Creates missing tables. */
 export async function createPush(deps: PushDeps): Promise<Push> {
-  const { sql, config, outboundAllow, lockActiveUser, clock, log } = deps
+  const { sql, config, outboundAllow, lockActiveUser, recorder, clock, log } = deps
   const tables = await preparePushTables(sql)
   const policy = (): OutboundPolicy => ({ allow: outboundAllow(), anyPort: false })
   const providers = createProviders(config, clock, policy)
@@ -58,7 +61,9 @@ export async function createPush(deps: PushDeps): Promise<Push> {
   const topicSync = createTopicSync({ tables, fcm: () => providers().fcm, delivery, clock, log })
   const changeMembership = createTopicMembership({ devices, topics, topicSync, providers })
   const onDevicesChanged = topicSync.schedule
-  const sending = new Sending({ tables, devices, topics, logs, delivery, providers, onDevicesChanged, log })
+  const sending: Sender = recorder
+    ? createRecordedSending(recorder)
+    : new Sending({ tables, devices, topics, logs, delivery, providers, onDevicesChanged, log })
   const isReachable = (endpoint: URL): boolean =>
     config().vapid?.localServices.has(endpoint.origin) || mayBePublic(endpoint, policy())
 
@@ -102,7 +107,7 @@ export async function createPush(deps: PushDeps): Promise<Push> {
   }
 }
 
-function registerMetrics(metrics: Metrics, { counts }: Sending, delivery: Delivery): void {
+function registerMetrics(metrics: Metrics, { counts }: Sender, delivery: Delivery): void {
   metrics.counter('push_sent_total', 'Messages accepted by a provider.', () => counts.sent)
   metrics.counter('push_failed_total', 'Messages that could not be delivered to a provider.', () => counts.failed)
   metrics.counter(

@@ -30,12 +30,12 @@ import {
   topicSchema,
   userIdSchema,
 } from './schemas.ts'
-import type { Sending } from './sending.ts'
+import type { Sender } from './recorded-sending.ts'
 import { parseTopic } from './topics/topics.ts'
 
 export interface KeyEndpointsDeps {
   readonly devices: Devices
-  readonly sending: Sending
+  readonly sending: Sender
   readonly logs: Logs
   /** Whether messages can be sent to an endpoint of a browser. */
   readonly isReachable: (endpoint: URL) => boolean

@@ -140,6 +140,11 @@ export class Dispatcher {
     instance.lastWriteMs = this.#deps.clock.now()
   }
 
+  /** Resolves when what was written before the call has become jobs. */
+  async settle(): Promise<void> {
+    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.settle()))
+  }
+
   /** Stops after the transactions under way; other nodes can continue at once. */
   async stop(): Promise<void> {
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.stop()))

@@ -76,6 +76,12 @@ export class LogDispatcher {
     })
   }
 
+  /** Resolves when everything that was in the log before the call has been read. */
+  async settle(): Promise<void> {
+    this.wake()
+    while (this.#running) await this.#running
+  }
+
   /** Stops after the transaction under way. */
   async stop(): Promise<void> {
     this.#isStopped = true

@@ -118,6 +118,22 @@ export class JobRunner {
     })
   }
 
+  /** When the next job may start, if jobs wait for a later time; infinite otherwise. */
+  get nextDueMs(): number {
+    return this.#timerMs
+  }
+
+  /** Runs the jobs that are due until none is left that may start now. */
+  async settle(): Promise<void> {
+    this.#poll()
+    while (!this.#isStopped) {
+      if (this.#claiming) await this.#claiming
+      else if (this.#flushing) await this.#flushing
+      else if (this.#running.size > 0) await this.#nextEnd()
+      else return
+    }
+  }
+
   /** Claims no more jobs, waits for the current ones up to `drainMs`, and returns the rest to the store. */
   async stop(drainMs: number): Promise<void> {
     this.#isStopped = true

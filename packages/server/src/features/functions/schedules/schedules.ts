@@ -40,6 +40,8 @@ export interface Schedules {
   configure(declared: readonly Schedule[]): Promise<void>
   start(): void
   stop(): Promise<void>
+  /** Makes jobs of what is due now, as the started schedules do by themselves. */
+  runDue(): Promise<void>
   times(): Promise<readonly ScheduleTimes[]>
 }
 
@@ -220,6 +222,9 @@ export function createSchedules(deps: SchedulesDeps): Schedules {
     async stop() {
       isStopped = true
       await step
+    },
+    async runDue() {
+      while ((await runAllDue()) <= clock.now());
     },
     async times() {
       return (await rows()).map((row) => ({

@@ -1,0 +1,15 @@
+/** What tests put in place of the server's ways to the outside, so that nothing is sent. */
+import type { BoundedFetch } from '../engines/fetch/bounded-fetch.ts'
+import type { Mails } from '../engines/mail/mail.ts'
+import type { PushRecorder } from '../features/push/recorded-sending.ts'
+
+export interface Substitutes {
+  /** In place of the mail server and of the outbox. */
+  readonly mails?: Mails
+  /** In place of the push providers. */
+  readonly push?: PushRecorder
+  /** In place of the requests of webhooks. */
+  readonly webhookFetch?: BoundedFetch
+  /** The address of a server that answers the requests of `ctx.fetch`; see `host/relayed-fetch`. */
+  readonly fetchRelay?: string
+}

@@ -1,0 +1,140 @@
+/** The public module `plinth/testing`: the real server on a folder in memory, with a clock that the test moves. */
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Client } from 'plinth-client'
+import { createClient } from 'plinth-client/all'
+import { type App, openApp } from '../app.ts'
+import { type ManualClock, manualClock } from '../base/clock.ts'
+import { createLog } from '../base/log.ts'
+import { parseDuration } from '../base/text/duration.ts'
+import type { Settings } from '../config/config.ts'
+import { type CapturedMail, type CapturedPush, type CapturedWebhook, openOutside, type Reply } from './outside.ts'
+import { loadProject, type ProjectOptions } from './project.ts'
+import { createTestUsers, type TestUser } from './users.ts'
+
+export type { CapturedMail, CapturedPush, CapturedWebhook, Reply } from './outside.ts'
+export type { TestUser } from './users.ts'
+
+export interface TestServerOptions extends ProjectOptions {
+  /** Where the clock starts. Default: the present. It moves only by `advance`. */
+  readonly now?: Date
+  /** Secrets of the functions, beside the environment variables. */
+  readonly secrets?: Readonly<Record<string, string>>
+  /** Receives the lines of the log; warnings and errors go to standard error by default. */
+  readonly log?: (line: string) => void
+}
+
+export interface TestServer {
+  readonly url: string
+  /** With the permissions of a service key. */
+  readonly client: Client
+  /** A client signed in as that user; null for an anonymous one. */
+  as(user: TestUser | null): Promise<Client>
+  now(): Date
+  /** Moves the clock, such as by `'1d'`, and runs in order what becomes due: jobs, retries, schedules. */
+  advance(by: string): Promise<void>
+  /** Until no job is due. Jobs for a later time wait for `advance`. */
+  settled(): Promise<void>
+  readonly mail: readonly CapturedMail[]
+  readonly pushes: readonly CapturedPush[]
+  readonly webhooks: readonly CapturedWebhook[]
+  /** Replies to `ctx.fetch` of functions, and to webhooks, which are accepted otherwise. The last reply added wins. */
+  readonly fetch: { on(url: string | RegExp, reply: Reply): void }
+  close(): Promise<void>
+}
+
+const serviceKey = 'service-key-of-the-test-server'
+const secret = 'secret-of-the-test-server-0123456789'
+/** Far below that of a server in use. */
+const passwordCost = { memoryKiB: 64, passes: 1 }
+
+/** A folder in memory, where the system has one. */
+function makeDataFolder(): string {
+  const memory = '/dev/shm'
+  let parent = tmpdir()
+  try {
+    accessSync(memory, constants.W_OK)
+    parent = memory
+  } catch {
+    // Linux only.
+  }
+  return mkdtempSync(join(parent, 'plinth-test-'))
+}
+
+const createSettings = (dataFolder: string, own: Pick<Settings, 'projectFolder' | 'environment'>): Settings => ({
+  ...own,
+  dataFolder,
+  acceptsLoss: false,
+  host: '127.0.0.1',
+  port: 0,
+  secret,
+  serviceKey,
+  trustProxy: { kind: 'none' },
+  publicUrl: null,
+  logLevel: 'warn',
+  databaseUrl: null,
+  redisUrl: null,
+  redisPrefix: 'plinth:',
+  s3: null,
+})
+
+/** Loads the project of the current folder unless told otherwise. Throws `ConfigError`. Must be closed. */
+export async function testServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const { config, folder } = await loadProject(options, serviceKey)
+  const clock = manualClock((options.now ?? new Date()).getTime())
+  const write = options.log ?? ((line: string) => void process.stderr.write(line))
+  const log = createLog({ level: 'warn', format: 'pretty', clock, write })
+  await using opening = new AsyncDisposableStack()
+  const dataFolder = makeDataFolder()
+  opening.defer(() => rmSync(dataFolder, { recursive: true, force: true }))
+  const outside = openOutside()
+  opening.defer(() => outside.close())
+  const environment = { ...process.env, ...options.secrets }
+  const settings = createSettings(dataFolder, { projectFolder: folder, environment })
+  const { substitutes } = outside
+  const app = await openApp({ config, settings, clock, log, passwordCost, substitutes })
+  opening.defer(() => app.close())
+  const { url } = app
+  const client: Client = createClient(url, { serviceKey })
+  opening.defer(() => client.close())
+  const users = createTestUsers({ url, secret, service: client, clock })
+  opening.defer(() => users.close())
+  const opened = opening.move()
+  return {
+    url,
+    client,
+    as: users.as,
+    now: () => new Date(clock.now()),
+    advance: (by) => advance(app, clock, parseBy(by)),
+    settled: () => app.settle(),
+    mail: outside.mail,
+    pushes: outside.pushes,
+    webhooks: outside.webhooks,
+    fetch: { on: outside.on },
+    close: () => opened.disposeAsync(),
+  }
+}
+
+function parseBy(by: string): number {
+  try {
+    return parseDuration(by)
+  } catch (error) {
+    throw new RangeError(`advance(${JSON.stringify(by)}): ${(error as Error).message}`)
+  }
+}
+
+/** From due time to due time, so that each job sees the time at which it would have run. */
+async function advance(app: App, clock: ManualClock, byMs: number): Promise<void> {
+  const untilMs = clock.now() + byMs
+  await app.settle()
+  for (;;) {
+    const nextMs = await app.nextDueMs()
+    if (nextMs === null || nextMs > untilMs) break
+    clock.set(Math.min(Math.max(nextMs, clock.now() + 1), untilMs))
+    await app.settle()
+    if (clock.now() === untilMs) return
+  }
+  clock.set(untilMs)
+  await app.settle()
+}
