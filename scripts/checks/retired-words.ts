@@ -119,6 +119,9 @@ const identifiers: readonly RegExp[] = [
 const isAboutPlaces = (path: string): boolean =>
   /^(?:examples|docs\/guides|packages\/server\/tests\/examples)\//.test(path)
 
+/** `settled` is a public method of the module `plinth/testing`. */
+const isAboutTesting = (path: string): boolean => path.includes('/testing/') || path.startsWith('examples/')
+
 /** Documents that are not part of the repository. */
 const citation = /\b(?:SPEC|CONTRACT|DESIGN|HOUSE|ATTACKS|REALTIME|MODELS)(?:'s)?\b(?![-_]\w|\.\w|'?\])/g
 const citationRemedy = 'cite a rule of docs/rules.md, or say it here: a clone does not contain that document'
@@ -135,7 +138,8 @@ const wordsOf = (name: string): string[] =>
 
 function identifierMatch(name: string, path: string): Omit<RetiredWord, 'path' | 'line'> | null {
   if (allowedIdentifier.test(name)) return null
-  const isAllowed = (word: string): boolean => /^places?$/.test(word) && isAboutPlaces(path)
+  const isAllowed = (word: string): boolean =>
+    (/^places?$/.test(word) && isAboutPlaces(path)) || (name === 'settled' && isAboutTesting(path))
   const word = wordsOf(name).find((part) => Object.hasOwn(identifierWords, part) && !isAllowed(part))
   return word === undefined ? null : { found: name, remedy: `name it after ${identifierWords[word]}` }
 }

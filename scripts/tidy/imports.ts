@@ -8,7 +8,20 @@ import { isProgram, isSource, type Repository, serverFolder } from './repository
 const contractFolder = `${serverFolder}engines/contract/`
 
 /** A folder or file imports only from itself and from what stands left of it. */
-const line = ['base', 'engines', 'query', 'access', 'config', 'host', 'http', 'features', 'app', 'testing', 'cli', 'main']
+const line = [
+  'base',
+  'engines',
+  'query',
+  'access',
+  'config',
+  'host',
+  'http',
+  'features',
+  'app',
+  'testing',
+  'cli',
+  'main',
+]
 const remedy = 'pass it in from app.ts, or move the shared code to the left'
 /** What every folder may read: it imports nothing but itself. */
 const isShared = (path: string): boolean =>

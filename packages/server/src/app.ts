@@ -109,8 +109,8 @@ export class App {
   }
 
   /** Waits until no work is due by the server's clock; see `Feature`. */
-  async settle(): Promise<void> {
-    for (const feature of this.#parts.features.all) await feature.settle?.()
+  async finishDue(): Promise<void> {
+    for (const feature of this.#parts.features.all) await feature.finishDue?.()
   }
 
   /** When the next work becomes due; null if none is known. */

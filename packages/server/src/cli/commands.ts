@@ -13,6 +13,7 @@ import { restoreCommand } from './commands/restore.ts'
 import { roomsCommand } from './commands/rooms.ts'
 import { secretsCommand } from './commands/secrets.ts'
 import { startCommand } from './commands/start.ts'
+import { testCommand } from './commands/test.ts'
 import { tokenCommand } from './commands/token.ts'
 import { typesCommand } from './commands/types.ts'
 import { usersCommand } from './commands/users.ts'
@@ -51,6 +52,7 @@ const commands: readonly Command[] = [
   roomsCommand,
   functionsCommand,
   tokenCommand,
+  testCommand,
   backupCommand,
   restoreCommand,
   doctorCommand,

@@ -61,6 +61,9 @@ export async function loadConfig(path: string, mode: Mode, rootKey: string): Pro
 /** Loads only the secret. Throws `ConfigError` if there is none yet. */
 export const loadSecret = (options: SettingOptions): Promise<string> => getSecret(options, process.env)
 
+/** Variables of this process, for the secrets of functions and for programs that are started. */
+export const readEnvironment = (): Readonly<Record<string, string | undefined>> => process.env
+
 /** The service key of the environment, for a server elsewhere; undefined if there is none. */
 export const findServiceKey = (): string | undefined => process.env.PLINTH_SERVICE_KEY || undefined
 

@@ -37,8 +37,8 @@ export interface Feature {
   /** Called once another configuration is in force: what was derived from the previous one is dropped. */
   readonly reconfigured?: () => void | Promise<void>
   /** Finishes the work that is due by the server's clock; later work may remain. For tests that move the clock. */
-  readonly settle?: () => Promise<void>
-  /** When the next work becomes due that `settle` would do, in milliseconds since 1970; null if none is known. */
+  readonly finishDue?: () => Promise<void>
+  /** When the next work becomes due that `finishDue` would do, in milliseconds since 1970; null if none is known. */
   readonly nextDueMs?: () => Promise<number | null>
   /** Finishes work that must not be lost, within a bounded time. */
   readonly drain?: { readonly stage: DrainStage; run(): Promise<void> }

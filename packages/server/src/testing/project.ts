@@ -25,7 +25,9 @@ const defaultFile = 'plinth.config.ts'
 /** Throws `ConfigError`. */
 export async function loadProject({ config, functions }: ProjectOptions, rootKey: string): Promise<Project> {
   const isWritten = typeof config === 'object' && config !== null && !(config instanceof URL)
-  const path = resolve(config instanceof URL ? fileURLToPath(config) : typeof config === 'string' ? config : defaultFile)
+  const path = resolve(
+    config instanceof URL ? fileURLToPath(config) : typeof config === 'string' ? config : defaultFile,
+  )
   const loaded = isWritten
     ? parseConfig(config, { mode: 'development', rootKey })
     : await loadConfig(path, 'development', rootKey)

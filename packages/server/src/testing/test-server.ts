@@ -9,6 +9,7 @@ import { type ManualClock, manualClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
 import { parseDuration } from '../base/text/duration.ts'
 import type { Settings } from '../config/config.ts'
+import { readEnvironment } from '../config/load.ts'
 import { type CapturedMail, type CapturedPush, type CapturedWebhook, openOutside, type Reply } from './outside.ts'
 import { loadProject, type ProjectOptions } from './project.ts'
 import { createTestUsers, type TestUser } from './users.ts'
@@ -25,12 +26,13 @@ export interface TestServerOptions extends ProjectOptions {
   readonly log?: (line: string) => void
 }
 
-export interface TestServer {
+/** `Functions` is `typeof` the module of the functions; it types `call`. */
+export interface TestServer<Config = unknown, Functions = unknown> {
   readonly url: string
   /** With the permissions of a service key. */
-  readonly client: Client
+  readonly client: Client<Config, Functions>
   /** A client signed in as that user; null for an anonymous one. */
-  as(user: TestUser | null): Promise<Client>
+  as(user: TestUser | null): Promise<Client<Config, Functions>>
   now(): Date
   /** Moves the clock, such as by `'1d'`, and runs in order what becomes due: jobs, retries, schedules. */
   advance(by: string): Promise<void>
@@ -79,8 +81,10 @@ const createSettings = (dataFolder: string, own: Pick<Settings, 'projectFolder' 
   s3: null,
 })
 
-/** Loads the project of the current folder unless told otherwise. Throws `ConfigError`. Must be closed. */
-export async function testServer(options: TestServerOptions = {}): Promise<TestServer> {
+/** Loads the project of the current folder unless options say otherwise. Throws `ConfigError`. Must be closed. */
+export async function testServer<Config = unknown, Functions = unknown>(
+  options: TestServerOptions = {},
+): Promise<TestServer<Config, Functions>> {
   const { config, folder } = await loadProject(options, serviceKey)
   const clock = manualClock((options.now ?? new Date()).getTime())
   const write = options.log ?? ((line: string) => void process.stderr.write(line))
@@ -90,15 +94,15 @@ export async function testServer(options: TestServerOptions = {}): Promise<TestS
   opening.defer(() => rmSync(dataFolder, { recursive: true, force: true }))
   const outside = openOutside()
   opening.defer(() => outside.close())
-  const environment = { ...process.env, ...options.secrets }
+  const environment = { ...readEnvironment(), ...options.secrets }
   const settings = createSettings(dataFolder, { projectFolder: folder, environment })
   const { substitutes } = outside
   const app = await openApp({ config, settings, clock, log, passwordCost, substitutes })
   opening.defer(() => app.close())
   const { url } = app
-  const client: Client = createClient(url, { serviceKey })
+  const client = createClient<Config, Functions>(url, { serviceKey })
   opening.defer(() => client.close())
-  const users = createTestUsers({ url, secret, service: client, clock })
+  const users = createTestUsers<Config, Functions>({ url, secret, service: client, clock })
   opening.defer(() => users.close())
   const opened = opening.move()
   return {
@@ -106,8 +110,8 @@ export async function testServer(options: TestServerOptions = {}): Promise<TestS
     client,
     as: users.as,
     now: () => new Date(clock.now()),
-    advance: (by) => advance(app, clock, parseBy(by)),
-    settled: () => app.settle(),
+    advance: async (by) => advance(app, clock, parseBy(by)),
+    settled: () => app.finishDue(),
     mail: outside.mail,
     pushes: outside.pushes,
     webhooks: outside.webhooks,
@@ -127,14 +131,14 @@ function parseBy(by: string): number {
 /** From due time to due time, so that each job sees the time at which it would have run. */
 async function advance(app: App, clock: ManualClock, byMs: number): Promise<void> {
   const untilMs = clock.now() + byMs
-  await app.settle()
+  await app.finishDue()
   for (;;) {
     const nextMs = await app.nextDueMs()
     if (nextMs === null || nextMs > untilMs) break
     clock.set(Math.min(Math.max(nextMs, clock.now() + 1), untilMs))
-    await app.settle()
+    await app.finishDue()
     if (clock.now() === untilMs) return
   }
   clock.set(untilMs)
-  await app.settle()
+  await app.finishDue()
 }

@@ -18,50 +18,50 @@ export interface TestUser {
   readonly claims?: object
 }
 
-export interface TestUsers {
-  as(user: TestUser | null): Promise<Client>
+export interface TestUsers<Config, Functions> {
+  as(user: TestUser | null): Promise<Client<Config, Functions>>
   close(): void
 }
 
-interface ImportResult {
-  readonly results?: readonly { readonly id?: string; readonly error?: unknown }[]
+interface ImportReport {
+  readonly results: readonly [{ readonly id: string | null; readonly status: string; readonly error?: string }]
 }
 
-export function createTestUsers(deps: {
+export function createTestUsers<Config, Functions>(deps: {
   readonly url: string
   readonly secret: string
-  readonly service: Client
+  readonly service: Pick<Client, 'request'>
   readonly clock: Clock
-}): TestUsers {
+}): TestUsers<Config, Functions> {
   const { url, secret, service, clock } = deps
   const tokens = createTokens(createFirstSigningKey(secret), clock)
   const createId = createUuid7(clock)
-  const idsByEmail = new Map<string, string>()
-  const clients: Client[] = []
+  const clients: Client<Config, Functions>[] = []
 
-  async function createAccount(user: TestUser & { readonly email: string }): Promise<string> {
-    const { email, role } = user
-    const known = idsByEmail.get(email)
-    if (known !== undefined && (user.id === undefined || user.id === known)) return known
-    const id = user.id ?? createId()
-    await service.request<ImportResult>('POST', '/api/auth/admin/users/import', {
-      body: { users: [{ id, email, verified: true, ...(role === undefined ? {} : { role }) }] },
+  /** The id of the account, which the first call for its address creates. */
+  async function findAccount({ id, email, role, claims }: TestUser): Promise<string> {
+    const entry = { id: id ?? createId(), email, verified: true, ...(role === undefined ? {} : { role }) }
+    const report = await service.request<ImportReport>('POST', '/api/auth/admin/users/import', {
+      body: { users: [entry] },
     })
-    idsByEmail.set(email, id)
-    if (user.claims) await service.request('PUT', `/api/auth/admin/users/${id}/claims`, { body: user.claims })
-    return id
+    const [result] = report.results
+    if (result.id === null || result.status === 'error') throw new Error(`as(): ${result.error}`)
+    const path = `/api/auth/admin/users/${encodeURIComponent(result.id)}`
+    if (result.status === 'skipped' && role !== undefined) await service.request('PATCH', path, { body: { role } })
+    if (claims) await service.request('PUT', `${path}/claims`, { body: claims })
+    return result.id
   }
 
-  const keep = (client: Client): Client => {
+  const keep = (client: Client<Config, Functions>): Client<Config, Functions> => {
     clients.push(client)
     return client
   }
 
   return {
     async as(user) {
-      if (user === null) return keep(createClient(url))
+      if (user === null) return keep(createClient<Config, Functions>(url))
       const { email, role, claims } = user
-      const id = email === undefined ? (user.id ?? createId()) : await createAccount({ ...user, email })
+      const id = email === undefined ? (user.id ?? createId()) : await findAccount(user)
       const subject = {
         id,
         ...(email === undefined ? {} : { email, emailVerified: true }),
@@ -69,7 +69,7 @@ export function createTestUsers(deps: {
         custom: (claims ?? {}) as JsonObject,
       }
       // A token per request: the clock may have moved past the end of an earlier one.
-      return keep(createClient(url, { getToken: () => tokens.signAccess(subject) }))
+      return keep(createClient<Config, Functions>(url, { getToken: () => tokens.signAccess(subject) }))
     },
     close() {
       for (const client of clients) client.close()

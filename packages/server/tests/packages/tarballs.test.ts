@@ -32,6 +32,8 @@ describe('contents', () => {
       'dist/main.js',
       'dist/config/define.js',
       'dist/config/define.d.ts',
+      'dist/testing/test-server.js',
+      'dist/testing/test-server.d.ts',
       'dist/engines/sandbox/sqlite/child.js',
       'docs/guides/records.md',
       'docs/reference/errors.md',

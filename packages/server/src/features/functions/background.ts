@@ -159,19 +159,19 @@ export class Background {
   }
 
   /** Dispatches what was written, and runs the jobs that are due by the clock until none is left. */
-  async settle(): Promise<void> {
+  async finishDue(): Promise<void> {
     const parts = this.#parts
     if (!parts || !this.#isStarted) return
     const { schedules, dispatcher, runner } = parts
     for (let ended = -1; ended !== endedOf(runner); ) {
       ended = endedOf(runner)
       await schedules.runDue()
-      await dispatcher.settle()
-      await runner.settle()
+      await dispatcher.finishDue()
+      await runner.finishDue()
     }
   }
 
-  /** When the next job or schedule becomes due; null if none is known. To be called after `settle`. */
+  /** When the next job or schedule becomes due; null if none is known. To be called after `finishDue`. */
   async nextDueMs(): Promise<number | null> {
     const parts = this.#parts
     if (!parts) return null

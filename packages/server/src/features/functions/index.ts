@@ -118,7 +118,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     },
     reconfigured: configureBackground,
     started: () => background.start(),
-    settle: () => background.settle(),
+    finishDue: () => background.finishDue(),
     nextDueMs: () => background.nextDueMs(),
     async reload() {
       await code.load(config())

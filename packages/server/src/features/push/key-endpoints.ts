@@ -18,6 +18,7 @@ import { type Devices, topicOfAll } from './devices/devices.ts'
 import { checkToken } from './devices/subscription.ts'
 import type { Logs } from './logs.ts'
 import { flatPayloadShape, parsePayload, payloadOf, text } from './message.ts'
+import type { Sender } from './recorded-sending.ts'
 import {
   common,
   deviceIdSchema,
@@ -30,7 +31,6 @@ import {
   topicSchema,
   userIdSchema,
 } from './schemas.ts'
-import type { Sender } from './recorded-sending.ts'
 import { parseTopic } from './topics/topics.ts'
 
 export interface KeyEndpointsDeps {

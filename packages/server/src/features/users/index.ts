@@ -223,7 +223,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
       { name: 'users.reloadKeys', intervalMs: housekeepingIntervalMs, perNode: true, run: () => keys.reload() },
       { name: 'users.sweep', intervalMs: housekeepingIntervalMs, run: sweep },
     ],
-    settle: parts.mailer.idle,
+    finishDue: parts.mailer.idle,
     /** Sends queued mails and closes every connection. */
     close: parts.close,
   }

@@ -141,8 +141,8 @@ export class Dispatcher {
   }
 
   /** Resolves when what was written before the call has become jobs. */
-  async settle(): Promise<void> {
-    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.settle()))
+  async finishDue(): Promise<void> {
+    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.finishDue()))
   }
 
   /** Stops after the transactions under way; other nodes can continue at once. */

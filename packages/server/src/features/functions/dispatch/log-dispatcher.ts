@@ -77,7 +77,7 @@ export class LogDispatcher {
   }
 
   /** Resolves when everything that was in the log before the call has been read. */
-  async settle(): Promise<void> {
+  async finishDue(): Promise<void> {
     this.wake()
     while (this.#running) await this.#running
   }

@@ -124,7 +124,7 @@ export class JobRunner {
   }
 
   /** Runs the jobs that are due until none is left that may start now. */
-  async settle(): Promise<void> {
+  async finishDue(): Promise<void> {
     this.#poll()
     while (!this.#isStopped) {
       if (this.#claiming) await this.#claiming

@@ -1,0 +1,162 @@
+/** The public module `plinth/testing`: a project tested as its users test it. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { type TestServer, testServer } from '../../src/testing/test-server.ts'
+import { openFunctionProject } from '../harness/functions.ts'
+
+const project = openFunctionProject(`
+export const slug = before('shared.posts', ['insert'], ({ row }) => ({ ...row, slug: row.title.toLowerCase() }))
+export const log = onChange('shared.posts', { on: ['insert'] }, async ({ after }, ctx) => {
+  await ctx.service.db('shared').events.insert({ text: 'post ' + after.title, at: ctx.now().toISOString() })
+})
+export const hourly = schedule('0 * * * *', {}, async (ctx) => {
+  await ctx.service.db('shared').events.insert({ text: 'hourly', at: ctx.scheduledAt.toISOString() })
+})
+export const later = queue('later', { retries: 3 }, async ({ text, fails }, ctx) => {
+  if (ctx.attempt <= fails) throw new Error('not yet')
+  await ctx.service.db('shared').events.insert({ text, at: ctx.now().toISOString() })
+})
+export const plan = rpc({ caller: 'anyone' }, ({ text, delay, fails = 0 }, ctx) => ctx.enqueue('later', { text, fails }, delay ? { delay } : {}))
+export const rate = rpc({ caller: 'anyone' }, async (url, ctx) => {
+  const response = await ctx.fetch(url, { method: 'POST', body: 'EUR', headers: { 'x-key': '1' } })
+  return { status: response.status, body: await response.json() }
+})
+export const failing = rpc({ caller: 'anyone' }, (url, ctx) => ctx.fetch(url).then(() => 'none', (error) => error.message))
+export const who = rpc({}, (input, ctx) => ctx.auth)
+export const ring = rpc({}, (input, ctx) => ctx.push.send(ctx.auth.id, { title: 'Hi', body: 'there' }))
+`)
+
+const text = { type: 'string' } as const
+const all = { read: true, insert: true, update: true, delete: true }
+const config = {
+  databases: {
+    shared: {
+      tables: {
+        posts: {
+          schema: { title: text, slug: text },
+          access: { ...all, insert: (auth: object | null) => auth !== null },
+        },
+        events: { schema: { text, at: text }, access: all },
+      },
+    },
+  },
+}
+
+interface Who {
+  readonly id: string
+}
+
+const functions = join(project.folder, 'functions')
+const start = new Date('2026-05-01T10:30:00Z')
+let t: TestServer
+beforeAll(async () => {
+  t = await testServer({ config, functions, now: start })
+})
+afterAll(async () => {
+  await t.close()
+  project.remove()
+})
+
+const timeOf = (at: string): string => at.slice(5, 19)
+
+/** The texts of events that begin so, with the times at which they were written. */
+async function events(like: string): Promise<string[]> {
+  const found = await t.client.db('shared').table('events').limit(100).list()
+  return found.items
+    .map(({ text, at }) => `${text} ${timeOf(String(at))}`)
+    .filter((event) => event.startsWith(like))
+    .sort()
+}
+
+test('[FN-TEST-1] starts with the functions of the project in less than 200 ms, in memory', async () => {
+  const times: number[] = []
+  for (let run = 0; run < 5; run++) {
+    const startMs = performance.now()
+    const other = await testServer({ config, functions, now: start })
+    times.push(performance.now() - startMs)
+    await other.close()
+  }
+  expect(Math.min(...times)).toBeLessThan(200)
+})
+
+test('[FN-TEST-2] as() creates the user once, and signs in as that user at any time', async () => {
+  const ada = await t.as({ email: 'ada@example.com', role: 'editor', claims: { team: 'a' } })
+  const who = await ada.call<Who>('who')
+  expect(who).toMatchObject({ email: 'ada@example.com', role: 'editor', custom: { team: 'a' } })
+  const again = await t.as({ email: 'ada@example.com' })
+  expect((await again.call<Who>('who')).id).toBe(who.id)
+  const account = await t.client.request<{ id: string }>('GET', `/api/auth/admin/users/${who.id}`)
+  expect(account.id).toBe(who.id)
+  await t.advance('2d')
+  expect((await ada.call<Who>('who')).id).toBe(who.id)
+  expect((await (await t.as({ id: 'u1' })).call<Who>('who')).id).toBe('u1')
+  await expect((await t.as(null)).call<Who>('who')).rejects.toMatchObject({ status: 401 })
+})
+
+test('[FN-TEST-3] settled() waits until changes have become jobs and the jobs have run', async () => {
+  const user = await t.as({ id: 'u2' })
+  const post = await user.db('shared').table('posts').insert({ title: 'Hello' })
+  expect(post.slug).toBe('hello')
+  await t.settled()
+  expect(await events('post')).toEqual([`post Hello ${timeOf(t.now().toISOString())}`])
+})
+
+test('[FN-TEST-4] the clock moves by advance() only, through each due time in order', async () => {
+  const other = await testServer({ config, functions, now: start })
+  const first = t
+  t = other
+  try {
+    expect(other.now()).toEqual(start)
+    await other.client.call('plan', { text: 'delayed', delay: '45m' })
+    await other.settled()
+    expect(await events('')).toEqual([])
+    await other.advance('3h')
+    expect(other.now().toISOString()).toBe('2026-05-01T13:30:00.000Z')
+    expect(await events('hourly')).toEqual(['hourly 05-01T11:00:00', 'hourly 05-01T12:00:00', 'hourly 05-01T13:00:00'])
+    expect(await events('delayed')).toEqual(['delayed 05-01T11:15:00'])
+    await other.client.call('plan', { text: 'retried', fails: 2 })
+    await other.settled()
+    expect(await events('retried')).toEqual([])
+    await other.advance('1d')
+    expect(await events('retried')).toHaveLength(1)
+    expect((await events('hourly')).length).toBe(27)
+  } finally {
+    t = first
+    await other.close()
+  }
+})
+
+test('[FN-TEST-5] ctx.fetch gets the replies of the test, and fails without one', async () => {
+  const seen: string[] = []
+  t.fetch.on('https://rates.example/v1', async (request) => {
+    seen.push(`${request.method} ${request.url} ${request.headers.get('x-key')} ${await request.text()}`)
+    return Response.json({ rate: 1.5 }, { status: 201 })
+  })
+  t.fetch.on(/^https:\/\/broken\./, () => {
+    throw new Error('no route to host')
+  })
+  const url = 'https://rates.example/v1?day=1'
+  expect(await t.client.call('rate', url)).toEqual({ status: 201, body: { rate: 1.5 } })
+  expect(seen).toEqual([`POST ${url} 1 EUR`])
+  expect(await t.client.call('failing', 'https://other.example/a')).toContain(
+    "No reply is set for fetch of https://other.example/a. Add one to the test: t.fetch.on('https://other.example/a'",
+  )
+  expect(await t.client.call('failing', 'https://broken.example/')).toContain('no route to host')
+})
+
+test('[FN-TEST-6] mails and pushes are kept and not sent', async () => {
+  const user = await t.as({ email: 'grace@example.com' })
+  const { id } = await user.call<Who>('who')
+  expect(await user.call('ring')).toMatchObject({ ok: true, sent: 1 })
+  expect(t.pushes).toEqual([{ userId: id, title: 'Hi', body: 'there' }])
+  await (await t.as(null)).request('POST', '/api/auth/request-password-reset', { body: { email: 'grace@example.com' } })
+  await t.settled()
+  expect(t.mail).toMatchObject([{ to: 'grace@example.com', subject: expect.any(String), text: expect.any(String) }])
+})
+
+test('[FN-TEST-7] a wrong duration, folder or configuration is named', async () => {
+  await expect(t.advance('soon')).rejects.toThrow('advance("soon"): must be a duration')
+  await expect(testServer({ config, functions: '/nowhere' })).rejects.toThrow('there is no index.ts in /nowhere')
+  await expect(testServer({ config: { database: {} } })).rejects.toThrow('database')
+  await expect(testServer({ config: '/nowhere/plinth.config.ts' })).rejects.toThrow('There is no configuration')
+})
