@@ -11,11 +11,11 @@ export const relayErrorHeader = 'x-plinth-relay-error'
 /** A `fetch` whose requests are all answered at `relay`. Rejects as `fetch` does if the test gives no answer. */
 export const createRelayedFetch = (relay: string): typeof fetch =>
   (async (input: RequestInfo | URL, init?: RequestInit) => {
-    const request = new Request(input, init)
-    const headers = new Headers(request.headers)
-    headers.set(relayedUrlHeader, request.url)
-    const { method, signal } = request
-    const body = method === 'GET' || method === 'HEAD' ? null : await request.arrayBuffer()
+    const outgoing = new Request(input, init)
+    const headers = new Headers(outgoing.headers)
+    headers.set(relayedUrlHeader, outgoing.url)
+    const { method, signal } = outgoing
+    const body = method === 'GET' || method === 'HEAD' ? null : await outgoing.arrayBuffer()
     const response = await fetch(relay, { method, headers, body, signal, redirect: 'manual' })
     const error = response.headers.get(relayErrorHeader)
     if (error !== null) throw new TypeError(decodeURIComponent(error))

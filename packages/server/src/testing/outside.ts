@@ -87,11 +87,11 @@ export function openOutside(): Outside {
 
   const relay = Bun.serve({ hostname: '127.0.0.1', port: 0, idleTimeout: 0, fetch: answer })
   const send: NonNullable<Substitutes['webhookFetch']> = async (url, init = {}) => {
-    const request = new Request(url, init)
-    const body = await request.clone().text()
-    webhooks.push({ url, headers: Object.fromEntries(request.headers), body, event: JSON.parse(body) })
+    const outgoing = new Request(url, init)
+    const body = await outgoing.clone().text()
+    webhooks.push({ url, headers: Object.fromEntries(outgoing.headers), body, event: JSON.parse(body) })
     const stub = find(url)
-    return stub ? stub.reply(request) : new Response(null, { status: 204 })
+    return stub ? stub.reply(outgoing) : new Response(null, { status: 204 })
   }
   return {
     mail,
