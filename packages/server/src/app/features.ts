@@ -216,6 +216,7 @@ const functionsOf = ({ context, engines, listener }: Shared, records: Records, r
     ...common(context),
     hosts,
     mails: engines.mails,
+    webhookFetch: context.substitutes.webhookFetch ?? null,
     sql: engines.sql,
     logs: records.feed,
     settings,

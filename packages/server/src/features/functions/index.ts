@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts'
 import type { Config, Settings } from '../../config/config.ts'
 import { ConfigError } from '../../config/issues.ts'
 import type { Counters } from '../../engines/cluster/cluster.ts'
+import type { BoundedFetch } from '../../engines/fetch/bounded-fetch.ts'
 import type { FunctionHosts } from '../../engines/hosts/hosts.ts'
 import type { Mails } from '../../engines/mail/mail.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
@@ -32,6 +33,8 @@ import { createSecretStore } from './secrets/secret-store.ts'
 export interface FunctionsDeps {
   readonly hosts: FunctionHosts
   readonly mails: Mails
+  /** Makes the requests of webhooks in tests; null in use. */
+  readonly webhookFetch: BoundedFetch | null
   readonly sql: Sql
   readonly logs: ChangeLogs
   /** Seals cursors. */
@@ -74,6 +77,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       mails: deps.mails,
       pause: (name) => background.pause(name),
       clock,
+      webhookFetch: deps.webhookFetch,
     }),
     clock,
     log,

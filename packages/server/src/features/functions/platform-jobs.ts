@@ -1,6 +1,7 @@
 /** Runs jobs by kind: functions in a host, webhooks and mails in the server. */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/config.ts'
+import type { BoundedFetch } from '../../engines/fetch/bounded-fetch.ts'
 import { createPublicFetch } from '../../engines/fetch/public-fetch.ts'
 import type { Mails } from '../../engines/mail/mail.ts'
 import { webhookTimeoutMs } from '../../limits/function-deliveries.ts'
@@ -21,11 +22,14 @@ export interface PlatformJobsDeps {
   readonly mails: Mails
   readonly pause: (name: string) => Promise<void>
   readonly clock: Clock
+  /** Makes the requests of webhooks in tests; null in use. */
+  readonly webhookFetch: BoundedFetch | null
 }
 
-export function createRunPlatformJob({ runJob, code, config, mails, pause, clock }: PlatformJobsDeps): Run {
+export function createRunPlatformJob(deps: PlatformJobsDeps): Run {
+  const { runJob, code, config, mails, pause, clock, webhookFetch } = deps
   const policy = () => ({ allow: config().outbound.allow, anyPort: true })
-  const fetch = createPublicFetch({ timeoutMs: webhookTimeoutMs, bytesMax: 0, policy })
+  const fetch = webhookFetch ?? createPublicFetch({ timeoutMs: webhookTimeoutMs, bytesMax: 0, policy })
 
   function targetOf(name: string) {
     const { definitions, secrets } = code()
