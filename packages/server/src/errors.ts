@@ -65,6 +65,10 @@ export const apiError = (
   headers?: Readonly<Record<string, string>>,
 ): ApiError => new ApiError(httpErrors[slug].status, slug, message, data, headers)
 
+/** An error that is not of the catalog: of the application's code, or of another server. */
+export const foreignError = (status: number, slug: string, message: string, data?: FieldErrors): ApiError =>
+  new ApiError(status, slug, message, data)
+
 /** The error with other details, such as the operation of a request that it concerns. */
 export const withData = ({ status, slug, message, headers }: ApiError, data: FieldErrors): ApiError =>
   new ApiError(status, slug, message, data, headers)

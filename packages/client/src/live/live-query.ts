@@ -108,14 +108,16 @@ export class LiveQuery implements Observer, Subscriber {
   get ready(): Promise<unknown> {
     if (this.#ready) return this.#ready
     this.#ready = new Promise((resolve, reject) => {
+      let leave: (() => void) | undefined
       const finish = (): void => {
         const { items, record = items } = this.current
         if (this.#error) reject(this.#error)
         else if (this.#isListed) resolve(record)
         else return
-        leave()
+        leave?.()
       }
-      const leave = this.subscribe(finish)
+      // It may be refused at once.
+      leave = this.subscribe(finish)
       finish()
     })
     // The error is also visible in the state.

@@ -58,13 +58,6 @@ export const featureLogEvents = {
     meaning: 'A function threw an error, exceeded its time limit, or lost its process.',
     action: 'Fix the function; `location` is the line in its code.',
   },
-  'functions.hook_failed': {
-    level: 'error',
-    fields: ['function', 'location?', 'requestId', 'reason'],
-    meaning:
-      'A hook threw an error, exceeded its time, or returned what cannot be stored. The request was refused; nothing was stored.',
-    action: 'Fix the function; `location` is the line that failed, or where the function is declared.',
-  },
   'functions.host_ended': {
     level: 'error',
     fields: ['pid', 'reason', 'location?', 'functions'],

@@ -5,7 +5,7 @@
 import { createClient, records } from 'plinth-client'
 import type { ServiceCaller } from '../../access/caller.ts'
 import type { RoomDatabase, RoomRecords } from '../../config/sections/rooms/room-code.ts'
-import { ApiError, apiError, type ErrorBody } from '../../errors.ts'
+import { apiError, type ErrorBody, foreignError } from '../../errors.ts'
 import type { RunInternally } from '../../http/internal-request.ts'
 import type { LiveHandler } from './engine/ports.ts'
 
@@ -58,7 +58,7 @@ function createRoomRecords(handler: LiveHandler, send: RunInRoom): RoomRecords {
     const text = await response.text()
     if (response.ok) return text === '' ? null : JSON.parse(text)
     const error = JSON.parse(text) as ErrorBody
-    throw new ApiError(response.status, error.slug, error.message, error.data)
+    throw foreignError(response.status, error.slug, error.message, error.data)
   }
   /** Throws at once where the handler has ended. */
   const whileLive =

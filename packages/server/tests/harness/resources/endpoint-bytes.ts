@@ -29,6 +29,8 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('item', 'functions.get', 'functions.call', 'functions.put', 'functions.patch', 'functions.delete'),
   ...all('config', 'functions.list', 'functions.pauseQueue', 'functions.resumeQueue'),
   ...all('item', 'functions.enqueue', 'functions.getJob', 'functions.retryJob', 'functions.cancelJob'),
+  ...all('small', 'functions.mail', 'functions.secrets.set', 'functions.secrets.remove'),
+  'functions.secrets.list': { fixedKiB: 256, because: 'a thousand names of 128 characters with their times' },
   // At most 200 jobs with errors of 2,000 characters; of schedules ten runs each.
   ...all('page', 'functions.listJobs', 'functions.listSchedules'),
   ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),

@@ -40,4 +40,16 @@ export const functionsAccess = {
     ...missing,
     send: (client: Client) => client.post('/api/functions/queues/none/resume', undefined),
   },
+  // Without functions no mail can be sent: who may call gets 404.
+  'functions.mail': {
+    ...missing,
+    send: (client: Client) =>
+      client.post('/api/functions/mail', { to: 'ada@example.org', subject: 'Hello', text: 'Hello' }),
+  },
+  'functions.secrets.list': { ...admin, send: (client: Client) => client.get('/api/functions/secrets') },
+  'functions.secrets.set': {
+    ...admin,
+    send: (client: Client) => client.request('PUT', '/api/functions/secrets/KEY', { body: { value: 'value' } }),
+  },
+  'functions.secrets.remove': { ...missing, send: (client: Client) => client.delete('/api/functions/secrets/NONE') },
 } as const

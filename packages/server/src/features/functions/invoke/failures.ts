@@ -1,9 +1,10 @@
 /** Errors of invocations as callers see them, and what operators need to know of them. */
 import { type CodeLocation, HostError } from '../../../engines/hosts/hosts.ts'
 import {
-  ApiError,
+  type ApiError,
   clientClosedRequest,
   type FieldErrors,
+  foreignError,
   functionCrashed,
   functionTimeout,
   internal,
@@ -14,7 +15,7 @@ import {
 export function apiErrorOf({ failure }: HostError): ApiError {
   switch (failure.kind) {
     case 'refused':
-      return new ApiError(failure.status, failure.slug, failure.message, failure.data as FieldErrors | undefined)
+      return foreignError(failure.status, failure.slug, failure.message, failure.data as FieldErrors | undefined)
     case 'timeout':
       return functionTimeout()
     case 'crashed':
