@@ -37,6 +37,8 @@ export function createTestUsers<Config, Functions>(deps: {
   const tokens = createTokens(createFirstSigningKey(secret), clock)
   const createId = createUuid7(clock)
   const clients: Client<Config, Functions>[] = []
+  /** A server imports one list of users at a time. */
+  let importing: Promise<unknown> = Promise.resolve()
 
   /** The id of the account, which the first call for its address creates. */
   async function findAccount({ id, email, role, claims }: TestUser): Promise<string> {
@@ -52,6 +54,12 @@ export function createTestUsers<Config, Functions>(deps: {
     return result.id
   }
 
+  function openAccount(user: TestUser): Promise<string> {
+    const id = importing.then(() => findAccount(user))
+    importing = id.catch(() => undefined)
+    return id
+  }
+
   const keep = (client: Client<Config, Functions>): Client<Config, Functions> => {
     clients.push(client)
     return client
@@ -61,7 +69,7 @@ export function createTestUsers<Config, Functions>(deps: {
     async as(user) {
       if (user === null) return keep(createClient<Config, Functions>(url))
       const { email, role, claims } = user
-      const id = email === undefined ? (user.id ?? createId()) : await findAccount(user)
+      const id = email === undefined ? (user.id ?? createId()) : await openAccount(user)
       const subject = {
         id,
         ...(email === undefined ? {} : { email, emailVerified: true }),

@@ -48,6 +48,7 @@ for (const engine of engines)
         )
       expect(JSON.stringify(rows)).not.toContain('value')
       expect([await store.remove('CRM_KEY'), await store.remove('CRM_KEY')]).toEqual([true, false])
+      expect(await store.remove('a\0b')).toBe(false)
       expect(await store.read(['CRM_KEY'])).toEqual(new Map())
     })
 

@@ -98,6 +98,7 @@ export function createSecretStore(deps: SecretStoreDeps): SecretStore {
       })
     },
     async remove(name) {
+      if (!namePattern.test(name)) return false
       await prepare()
       return (await database.write((tx) => tx.run(sql`DELETE FROM ${table} WHERE name = ${name}`))) > 0
     },
