@@ -51,6 +51,7 @@ export function compile({ root, folder, programs, entries, out }: Compilation): 
     run([...programs, ...findUrlModules(folder)], {})
     if (entries.length > 0) run(entries, { declaration: true, emitDeclarationOnly: true })
     rewriteNames(join(scratch, 'out/src'))
+    removeInternalDeclarations(join(scratch, 'out/src'), entries)
     rmSync(out, { recursive: true, force: true })
     renameSync(join(scratch, 'out/src'), out)
   } finally {
@@ -89,3 +90,16 @@ const rewriteUrls = (text: string, folder: string): string =>
     if (!existsSync(join(folder, `${name}.js`))) throw new Error(`${join(folder, name)}.js was not emitted`)
     return `${before}${name}.js${after}`
   })
+
+/** Removes the declarations that those of the entries do not import. */
+function removeInternalDeclarations(folder: string, entries: readonly string[]): void {
+  const reached = new Set<string>()
+  const visit = (path: string): void => {
+    if (reached.has(path)) return
+    reached.add(path)
+    const imports = readFileSync(path, 'utf8').matchAll(/(?:from |import\(|import )['"](\.{1,2}\/[^'"]+)\.js['"]/g)
+    for (const [, name] of imports) visit(join(dirname(path), `${name}.d.ts`))
+  }
+  for (const entry of entries) visit(join(folder, entry.replace(/^src\//, '').replace(/\.tsx?$/, '.d.ts')))
+  for (const path of filesIn(folder)) if (path.endsWith('.d.ts') && !reached.has(path)) rmSync(path)
+}

@@ -4,36 +4,7 @@
  */
 import type { Substitutes } from '../app/substitutes.ts'
 import { relayErrorHeader, relayedUrlHeader } from '../host/relayed-fetch.ts'
-
-export type Reply = (request: Request) => Response | Promise<Response>
-
-/** A mail that would have been sent. */
-export interface CapturedMail {
-  readonly to: string
-  readonly subject: string
-  readonly text: string
-  readonly html?: string
-}
-
-/** A push message that would have been sent, with its recipient: a user, a topic or a token. */
-export interface CapturedPush {
-  readonly userId?: string
-  readonly topic?: string
-  readonly token?: string
-  readonly title: string
-  readonly body: string
-  readonly [field: string]: unknown
-}
-
-/** An attempt to deliver a webhook. */
-export interface CapturedWebhook {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  /** Exactly as sent, for the verification of its signature. */
-  readonly body: string
-  /** `type`, `timestamp`, `data` and `previous` of the body. */
-  readonly event: { readonly type: string; readonly data: unknown; readonly [field: string]: unknown }
-}
+import type { CapturedMail, CapturedPush, CapturedWebhook, Reply } from './types.ts'
 
 interface Stub {
   readonly url: string | RegExp

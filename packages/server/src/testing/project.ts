@@ -6,13 +6,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/issues.ts'
 import { loadConfig } from '../config/load.ts'
 import { parseConfig } from '../config/validate.ts'
-
-export interface ProjectOptions {
-  /** The configuration, or the path of its file. Default `plinth.config.ts` of the current folder. */
-  readonly config?: unknown
-  /** Path of the functions folder; null for none. Default: the one of the project. */
-  readonly functions?: string | URL | null
-}
+import type { ProjectOptions } from './types.ts'
 
 export interface Project {
   readonly config: Config

@@ -2,7 +2,6 @@
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Client } from 'plinth-client'
 import { createClient } from 'plinth-client/all'
 import { type App, openApp } from '../app.ts'
 import { type ManualClock, manualClock } from '../base/clock.ts'
@@ -10,41 +9,20 @@ import { createLog } from '../base/log.ts'
 import { parseDuration } from '../base/text/duration.ts'
 import type { Settings } from '../config/config.ts'
 import { readEnvironment } from '../config/load.ts'
-import { type CapturedMail, type CapturedPush, type CapturedWebhook, openOutside, type Reply } from './outside.ts'
-import { loadProject, type ProjectOptions } from './project.ts'
-import { createTestUsers, type TestUser } from './users.ts'
+import { openOutside } from './outside.ts'
+import { loadProject } from './project.ts'
+import type { TestServer, TestServerOptions } from './types.ts'
+import { createTestUsers } from './users.ts'
 
-export type { CapturedMail, CapturedPush, CapturedWebhook, Reply } from './outside.ts'
-export type { TestUser } from './users.ts'
-
-export interface TestServerOptions extends ProjectOptions {
-  /** Where the clock starts. Default: the present. It moves only by `advance`. */
-  readonly now?: Date
-  /** Secrets of the functions, beside the environment variables. */
-  readonly secrets?: Readonly<Record<string, string>>
-  /** Receives the lines of the log; warnings and errors go to standard error by default. */
-  readonly log?: (line: string) => void
-}
-
-/** `Functions` is `typeof` the module of the functions; it types `call`. */
-export interface TestServer<Config = unknown, Functions = unknown> {
-  readonly url: string
-  /** With the permissions of a service key. */
-  readonly client: Client<Config, Functions>
-  /** A client signed in as that user; null for an anonymous one. */
-  as(user: TestUser | null): Promise<Client<Config, Functions>>
-  now(): Date
-  /** Moves the clock, such as by `'1d'`, and runs in order what becomes due: jobs, retries, schedules. */
-  advance(by: string): Promise<void>
-  /** Until no job is due. Jobs for a later time wait for `advance`. */
-  settled(): Promise<void>
-  readonly mail: readonly CapturedMail[]
-  readonly pushes: readonly CapturedPush[]
-  readonly webhooks: readonly CapturedWebhook[]
-  /** Replies to `ctx.fetch` of functions, and to webhooks, which are accepted otherwise. The last reply added wins. */
-  readonly fetch: { on(url: string | RegExp, reply: Reply): void }
-  close(): Promise<void>
-}
+export type {
+  CapturedMail,
+  CapturedPush,
+  CapturedWebhook,
+  Reply,
+  TestServer,
+  TestServerOptions,
+  TestUser,
+} from './types.ts'
 
 const serviceKey = 'service-key-of-the-test-server'
 const secret = 'secret-of-the-test-server-0123456789'

@@ -6,17 +6,7 @@ import { createUuid7 } from '../base/crypto/ids.ts'
 import type { JsonObject } from '../base/text/json.ts'
 import { createFirstSigningKey } from '../features/users/sessions/signing-keys.ts'
 import { createTokens } from '../features/users/sessions/tokens.ts'
-
-export interface TestUser {
-  /** Default: the account of the email, else a new id. */
-  readonly id?: string
-  /** Creates an account, unless there is one, with this verified address. */
-  readonly email?: string
-  /** Default `user`. */
-  readonly role?: string
-  /** What rules see as `auth.custom`. */
-  readonly claims?: object
-}
+import type { TestUser } from './types.ts'
 
 export interface TestUsers<Config, Functions> {
   as(user: TestUser | null): Promise<Client<Config, Functions>>

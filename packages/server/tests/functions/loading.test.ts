@@ -47,7 +47,7 @@ const problems = [
   'functions/index.ts:10: g: /x/:name is served by "f"',
   'functions/index.ts:12: i: the queue "q" is that of "h"',
   'functions/index.ts:13: j: on[0]: must be one of insert, update, delete',
-  'functions/index.ts:14: secret("CRM_KEY"): has no value. Set the environment variable CRM_KEY.',
+  'functions/index.ts:14: secret("CRM_KEY"): has no value. Set the environment variable CRM_KEY, or run `plinth secrets set CRM_KEY`.',
 ]
 
 test('[FN-14] every problem of the code is named with its location, and ends the start in release mode', async () => {

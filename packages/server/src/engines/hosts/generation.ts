@@ -93,8 +93,7 @@ export class Generation {
     loading.promise.catch(() => undefined)
     let isLoaded = false
     let location: CodeLocation | null = null
-    const timer = setTimeout(() => host.kill(`its code did not load within ${hostLoadMs} ms`), hostLoadMs)
-    timer.unref?.()
+    let timer: ReturnType<typeof setTimeout> | undefined
     const receive = (message: FromHost): void => {
       switch (message.type) {
         case 'up':
@@ -132,6 +131,9 @@ export class Generation {
         onEnd(host, this)
       },
     })
+    // A process that cannot be started has thrown, and needs no deadline.
+    timer = setTimeout(() => host.kill(`its code did not load within ${hostLoadMs} ms`), hostLoadMs)
+    timer.unref()
     this.hosts.add(host)
     return { loaded: loading.promise, host }
   }

@@ -34,7 +34,7 @@ export interface PushConfig {
   readonly vapid: VapidConfig | null
 }
 
-interface ServiceAccount {
+export interface ServiceAccount {
   readonly clientEmail: string
   readonly privateKey: KeyObject
   readonly keyId: string | null
