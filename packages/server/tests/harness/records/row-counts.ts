@@ -28,3 +28,17 @@ export async function queryRow(
 /** The number of rows of a table in a static namespace. */
 export const countRows = async (server: TestServer, namespace: string, table: string): Promise<number> =>
   (await queryRow(server, namespace, `SELECT count(*) AS n FROM {${table}}`)).n ?? 0
+
+/**
+ * Waits until a new cursor contains every logged change. On PostgreSQL it ends at the oldest transaction in progress in
+ * the whole cluster, of other databases too, and a cursor older than a deleted change is not recovered.
+ */
+export async function untilLogCommitted(server: TestServer, namespace: string): Promise<void> {
+  if (server.settings().databaseUrl === null) return
+  const unsettled = 'SELECT count(*) AS n FROM {_changes} WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())'
+  for (let attempts = 0; attempts < 1000; attempts++) {
+    if ((await queryRow(server, namespace, unsettled)).n === 0) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error('a transaction in progress is older than the change log')
+}

@@ -6,7 +6,7 @@ import { changesKeptMinMs, clockSkewMs } from '../../../src/limits/sqlite.ts'
 import { KiB, MiB } from '../../../src/limits/units.ts'
 import { open } from '../../harness/config.ts'
 import { changesIn, watch } from '../../harness/records/live.ts'
-import { countRows, queryRow } from '../../harness/records/row-counts.ts'
+import { countRows, queryRow, untilLogCommitted } from '../../harness/records/row-counts.ts'
 import { describeServer, type TestServer } from '../../harness/server.ts'
 
 const items = '/api/db/shared/tables/items'
@@ -90,6 +90,7 @@ describeServer('change log by size', { config: sized, clock }, (server) => {
   })
 
   test('[DB-LOG-13, SUB-64] a client whose cursor is no longer in the log is not recovered', async () => {
+    await untilLogCommitted(server, 'shared')
     const away = await watch(server.url)
     await away.close()
     await write(1)
