@@ -58,6 +58,8 @@ export interface HookedRequest {
   readonly body?: unknown
   readonly caller?: Caller
   readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+  readonly requestId?: string
 }
 
 export const service: Caller = { kind: 'service', auth: null, keyName: 'root', scopes: ['*'] }
@@ -134,7 +136,7 @@ export async function openHookedRecords(engine: Engine, tables: Record<string, u
   async function request(name: string, params: HookedRequest): Promise<Answer> {
     const endpoint = endpoints.get(name)
     if (!endpoint) throw new Error(`no endpoint ${name}`)
-    const { table, id, query = {}, body, caller = service, headers = {} } = params
+    const { table, id, query = {}, body, caller = service, headers = {}, signal, requestId = 'request' } = params
     try {
       const reply = await endpoint.handle({
         params: { namespace: 'main', ...(table ? { table } : {}), ...(id ? { id } : {}) },
@@ -144,10 +146,10 @@ export async function openHookedRecords(engine: Engine, tables: Record<string, u
         headers: new Headers(headers),
         method: endpoint.method,
         path: keyOf(params),
-        requestId: 'request',
+        requestId,
         address: '127.0.0.1',
         url: '/',
-        signal: new AbortController().signal,
+        signal: signal ?? new AbortController().signal,
         rawBody: emptyBody(),
       })
       return { status: reply.status, body: JSON.parse(textOf(reply) ?? 'null'), headers: reply.headers ?? {} }

@@ -76,25 +76,6 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('decision
     expect(await read('posts', 'p1')).toMatchObject({ title: 'One', slug: null, n: hookAttemptsMax })
   })
 
-  test('[FN-BEFORE-4] 20 increments at once with a hook that waits are all counted', async () => {
-    await records.request('records.update', { table: 'posts', id: 'p1', body: { n: 0 } })
-    set(async ({ row }) => {
-      await Promise.resolve()
-      return { ...row, slug: `n-${row.n}` }
-    }, 'posts.update')
-    const body = { n: { $op: 'increment', value: 1 } }
-    const request = { table: 'posts', id: 'p1', body }
-    let left = 20
-    // A conflict is an answer too: the caller repeats.
-    const one = async (): Promise<void> => {
-      while ((await records.request('records.update', request)).status === 409);
-      left -= 1
-    }
-    await Promise.all(Array.from({ length: 20 }, one))
-    expect(left).toBe(0)
-    expect(await read('posts', 'p1')).toMatchObject({ n: 20, slug: 'n-20' })
-  })
-
   test.each<[string, Hook, RegExp]>([
     ['a text', () => 'text', /object/],
     ['a list', () => [], /object/],

@@ -9,6 +9,7 @@ import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { BeforeHooks, HookOperation } from '../../before-hooks.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { HookPasses } from './hooks/hook-pass.ts'
+import { createRowLocks } from './hooks/row-locks.ts'
 import {
   effectKeyOf,
   hasStored,
@@ -58,6 +59,7 @@ export interface WriteRunnerDeps {
 }
 
 export function createWriteRunner({ budget, onWrite, committed, removals, hooks, clock }: WriteRunnerDeps): RunWrite {
+  const lockRows = createRowLocks()
   return (call, table, shapeOf, work, { spansTables = false, foresees } = {}) => {
     const { database, address } = table
     const isBounded = budget.check(call.caller)
@@ -67,7 +69,7 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     const found = hooks?.of(address.namespace) ?? null
     const covers = (operation: HookOperation): boolean =>
       found?.covers(table.table.name, operation) === true || (spansTables && found !== null)
-    const passes = found && operations.some(covers) ? new HookPasses(found, call) : null
+    const passes = found && operations.some(covers) ? new HookPasses(found, call, lockRows) : null
     const workIn = (tx: Transaction, isRehearsal: boolean): Promise<WriteResponse> => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
@@ -90,13 +92,11 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)
     if (!passes) return writeOnce(target, key, times, run, replay)
-    const foresee = async (): Promise<void> => {
+    const rehearse = async (): Promise<unknown> =>
       // A repeated request gets its response; its hooks have run.
-      if (key && (await hasStored(target, key, times))) return
-      await passes.foresee(() => workIn(rehearsalOf(database), true))
-    }
+      key && (await hasStored(target, key, times)) ? null : workIn(rehearsalOf(database), true)
     const attempt = () => writeOnce(target, key, times, passes.pass(run), replay)
-    return (foresees && covers(foresees) ? foresee() : Promise.resolve()).then(() => passes.run(attempt))
+    return passes.run(attempt, foresees && covers(foresees) ? rehearse : null)
   }
 }
 

@@ -18,6 +18,7 @@ import type { TableCall } from '../../resolve-table.ts'
 import type { RecordRow } from '../../rows.ts'
 import type { VersionedRow } from '../../version.ts'
 import { type Decision, parseHooked, refusalAt } from './hooked-row.ts'
+import type { LockedRows, LockRows } from './row-locks.ts'
 
 /** Rolls back a transaction whose rows are not all decided. */
 class Undecided extends Error {}
@@ -69,13 +70,15 @@ const unchanged = (row: RecordRow): Decision => ({ row, altered: new Set(), fail
 export class HookPasses implements HookPass {
   readonly #hooks: NamespaceHooks
   readonly #request: HookRequest
+  readonly #rows: LockedRows
   #decisions = new Map<string, Decided[]>()
   #notes: Note[] = []
   #matched: Decided[] = []
 
-  constructor(hooks: NamespaceHooks, request: HookRequest) {
+  constructor(hooks: NamespaceHooks, request: HookRequest, lockRows: LockRows) {
     this.#hooks = hooks
     this.#request = request
+    this.#rows = lockRows(request)
   }
 
   decide({ call, at, operation, previous, row }: ProposedWrite): Decision | null | undefined {
@@ -138,26 +141,42 @@ export class HookPasses implements HookPass {
     this.#decisions = Map.groupBy([...this.#matched, ...decided], ({ event }) => keyOf(event))
   }
 
-  /** Runs work that writes nothing, so that the hooks may run before the transaction. */
-  async foresee(rehearse: () => Promise<unknown>): Promise<void> {
-    try {
-      await this.#attempt(rehearse)
-    } catch {
-      // The transaction decides about errors.
-    }
-    if (this.#notes.length > 0) await this.#runHooks()
-  }
-
   /** The work of one pass, for its transaction. */
   pass<Args extends unknown[], T>(work: (...args: Args) => Promise<T>): (...args: Args) => Promise<T> {
     return (...args) => this.#attempt(() => work(...args))
   }
 
   /**
-   * Runs the transaction, whose work is a `pass`, until all rows are decided. Throws what it throws, and 409 if a row
-   * has changed each time while the hooks ran.
+   * Runs the transaction, whose work is a `pass`, until all rows are decided. `rehearse` is the work without writes, so
+   * that the hooks may run before the transaction; null where that is not possible. Throws what the transaction throws,
+   * and 409 if a row has changed each time while the hooks ran.
    */
-  async run<T>(transaction: () => Promise<T>): Promise<T> {
+  async run<T>(transaction: () => Promise<T>, rehearse: (() => Promise<unknown>) | null): Promise<T> {
+    try {
+      if (rehearse) await this.#foresee(rehearse)
+      return await this.#repeat(transaction)
+    } finally {
+      this.#rows.release()
+    }
+  }
+
+  /** Locks the rows that were noted. Returns whether it had to wait, so that what was noted may be outdated. */
+  #lock(): Promise<boolean> {
+    return this.#rows.lock(this.#notes.map(({ event }) => event))
+  }
+
+  async #foresee(rehearse: () => Promise<unknown>): Promise<void> {
+    do {
+      try {
+        await this.#attempt(rehearse)
+      } catch {
+        // The transaction decides about errors.
+      }
+    } while (await this.#lock())
+    if (this.#notes.length > 0) await this.#runHooks()
+  }
+
+  async #repeat<T>(transaction: () => Promise<T>): Promise<T> {
     let isFirst = this.#decisions.size === 0
     let best = 0
     let stale = 0
@@ -166,6 +185,11 @@ export class HookPasses implements HookPass {
         return await transaction()
       } catch (error) {
         if (!(error instanceof Undecided)) throw error
+      }
+      // A wait is bounded in time, and each one is for rows that were not locked before.
+      if (await this.#lock()) {
+        passes -= 1
+        continue
       }
       if (this.#matched.length > best) {
         best = this.#matched.length
