@@ -15,8 +15,10 @@ function openDatabase(core: Core, namespace = 'shared', instanceId?: string): ob
       path: `${path}/tables/${encodeURIComponent(name)}`,
       channel: ['dblive', ...parts, name].join(':'),
     })
-  const send = (operations: readonly object[], options: Call) =>
-    core.post(`${path}/transaction`, { operations }, { ...options, query: { versions: '1' } })
+  const send = (operations: readonly object[], options: Call, jobs: readonly object[] = []) => {
+    const body = jobs.length > 0 ? { operations, jobs } : { operations }
+    return core.post(`${path}/transaction`, body, { ...options, query: { versions: '1' } })
+  }
   return lazyMembers(table, {
     table,
     batch: (build: (tx: object) => void, options?: Call): Promise<readonly BatchResult[]> =>

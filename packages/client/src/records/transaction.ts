@@ -28,7 +28,11 @@ interface IfMatch {
 
 export type FindTable = (name: string) => Table
 
-type Send = (operations: readonly Operation[], options: Call) => Promise<Reply>
+/** `jobs`: what code of the server enqueues with the transaction. */
+type Send = (operations: readonly Operation[], options: Call, jobs?: readonly object[]) => Promise<Reply>
+
+/** `findJobs` is the server's own: the jobs that the work of this attempt has enqueued. */
+type Options = Call & { readonly attempts?: number; readonly findJobs?: () => readonly object[] }
 
 /** How often a transaction runs before its conflict is reported, unless the call sets another number: 5 repetitions. */
 const attemptsDefault = 6
@@ -90,7 +94,7 @@ export async function runTransaction<Result>(
   send: Send,
   findTable: FindTable,
   work: (tx: object) => Promise<Result>,
-  { attempts = attemptsDefault, ...options }: Call & { readonly attempts?: number } = {},
+  { attempts = attemptsDefault, findJobs, ...options }: Options = {},
 ): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     const reads: Operation[] = []
@@ -98,10 +102,16 @@ export async function runTransaction<Result>(
     const members = lazyMembers((name) => readsAndWritesOf(findTable(name), reads, writes, options))
     const result = (async () => work(members))()
     // It may have failed because what it has read changed in between: then only that is checked.
-    await result.catch(() => writes.splice(0))
+    let jobs: readonly object[] = []
+    await result.then(
+      () => {
+        jobs = findJobs?.() ?? jobs
+      },
+      () => writes.splice(0),
+    )
     try {
       const operations = [...reads, ...writes]
-      if (operations.length > 0) await send(operations, options)
+      if (operations.length + jobs.length > 0) await send(operations, options, jobs)
       return result
     } catch (error) {
       if (attempt >= attempts || !isOutdated(error)) throw error

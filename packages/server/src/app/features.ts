@@ -152,6 +152,7 @@ const recordsOf = (
       leave: (address) => background().leave(address),
       findReadUpTo: (address) => background().findReadUpTo(address),
       findRepeatable: (ids) => background().findRepeatable(ids),
+      checkJobs: (jobs) => background().checkJobs(jobs),
     },
     limits,
     ...common(context),

@@ -7,6 +7,7 @@ import { createMailSender } from './mail-sender.ts'
 import type { MailTemplates } from './mail-templates.ts'
 import { createKv, createPush, createVector, type Post } from './platform-clients.ts'
 import { createServerFetch, type SendRequest } from './server-requests.ts'
+import { createTransactionJobs } from './transaction-jobs.ts'
 
 export type PrepareInput = (
   queue: string,
@@ -53,25 +54,32 @@ export function createContext(parts: ContextParts): AnyContext {
     )
   const asCaller = clientAs('caller')
   const asService = clientAs('service')
+  const jobs = createTransactionJobs(given.jobId)
+  const databasesOf =
+    (client: () => Client): Client['db'] =>
+    (...names: []) =>
+      jobs.within(client().db(...names)) as ReturnType<Client['db']>
   const post: Post = (path, body) => asService().request('POST', path, { body })
   const logAt = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string, fields?: object) =>
     log(id, level, message, fields)
   return {
-    ...(given.hasCaller ? { db: ((...names: []) => asCaller().db(...names)) as CallerContext['db'] } : {}),
-    service: { db: ((...names: []) => asService().db(...names)) as CallerContext['db'] },
+    ...(given.hasCaller ? { db: databasesOf(asCaller) as CallerContext['db'] } : {}),
+    service: { db: databasesOf(asService) as CallerContext['db'] },
     auth: given.auth as Context['auth'],
     files: (bucket) => asService().files(bucket),
     kv: (namespace) => createKv(post, namespace),
     vector: (index) => createVector(post, index),
     push: createPush(post),
     mail: createMailSender(post, mailTemplates),
-    enqueue: async (queue, input, options = {}) =>
-      post('/api/functions/jobs', {
+    enqueue: async (queue, input, options = {}) => {
+      const prepare = async () => ({
         queue,
         ...(await prepareInput(queue, input)),
         ...options,
         ...(options.at && { at: options.at.toISOString() }),
-      }),
+      })
+      return jobs.enqueue(prepare) ?? post('/api/functions/jobs', await prepare())
+    },
     now: () => new Date(given.nowMs + (performance.now() - startedMs)),
     secrets: given.secrets,
     log: { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') },

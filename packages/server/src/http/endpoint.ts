@@ -38,6 +38,8 @@ export interface Call<Query = unknown, Body = unknown> {
    * nothing. Only requests of the server's own code have one.
    */
   readonly effectKey?: string
+  /** Whether a function of the application has made the request; then `functionBody` applies. */
+  readonly isFromFunction?: boolean
   /** The client's IP address, after trusted proxies. */
   readonly address: string
   /**
@@ -107,6 +109,8 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly allowsUnknownQuery?: true
   /** Schema of the JSON body. With it, `Content-Type: application/json` is required. */
   readonly body?: z.ZodType<Body>
+  /** In place of `body` for requests of functions, where it has members that no client may send. */
+  readonly functionBody?: z.ZodType<Body>
   /** Whether a request needs no body. A JSON body that is absent is treated as `{}`. */
   readonly isBodyOptional?: boolean
   /** A body other than JSON, for OpenAPI; the handler reads it from `rawBody`. */

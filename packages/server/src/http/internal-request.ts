@@ -26,6 +26,8 @@ export interface InternalRequest {
   readonly requestId: string
   /** See `Call`. */
   readonly effectKey?: string | undefined
+  /** See `Call`. */
+  readonly isFromFunction?: boolean
   /** The address on whose behalf the request is made; none by default. */
   readonly address?: string
   readonly signal?: AbortSignal | undefined
@@ -89,7 +91,7 @@ interface Matched {
 }
 
 function createCall(internal: InternalRequest, { path, query, params }: Matched): OpenCall {
-  const { method, target, caller, requestId, effectKey, address = '', signal } = internal
+  const { method, target, caller, requestId, effectKey, isFromFunction = false, address = '', signal } = internal
   const body = method === 'GET' || method === 'HEAD' ? null : (internal.body ?? null)
   const headers = headersOf(internal.headers, body)
   return {
@@ -103,6 +105,7 @@ function createCall(internal: InternalRequest, { path, query, params }: Matched)
     queryString: query,
     requestId,
     ...(effectKey === undefined ? {} : { effectKey }),
+    isFromFunction,
     address,
     url: target,
     signal: signal ?? new AbortController().signal,

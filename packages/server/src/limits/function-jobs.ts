@@ -20,6 +20,8 @@ export const functionJobsWaitingMax = 100_000
 export const functionJobsWaitingChars = 512 * MiB
 /** Input of a job that is enqueued, in characters. Larger values belong in a table or a file. */
 export const functionJobInputChars = 256 * KiB
+/** Jobs that one transaction adds. */
+export const transactionJobsMax = 100
 /** Ordering and unique keys: a record id with the name of its database fits. */
 export const functionJobKeyCharsMax = 512
 /** Characters of the last error that are stored. */

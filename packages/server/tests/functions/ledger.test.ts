@@ -3,6 +3,7 @@
  * there once, however often the server is killed. `PLINTH_LEDGER_WRITES` and `PLINTH_LEDGER_KILLS` make it larger.
  */
 import { describe, expect, test } from 'bun:test'
+import { createClient, type Room, rooms } from 'plinth-client'
 import { engines } from '../harness/engines.ts'
 import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
 
@@ -10,36 +11,76 @@ const writesMax = Number(process.env.PLINTH_LEDGER_WRITES ?? 120)
 const killsMax = Number(process.env.PLINTH_LEDGER_KILLS ?? 3)
 
 const text = `{ type: 'string' }`
+const ledgerTable = `{ schema: { cause: ${text} }, access: {} }`
 const configText = `export default {
   databases: { shared: { tables: {
-    orders: { schema: { title: ${text} }, access: {} },
-    first: { schema: { cause: ${text} }, access: {} },
-    second: { schema: { cause: ${text} }, access: {} },
+    orders: { schema: { title: ${text} }, access: { insert: true } },
+    first: ${ledgerTable},
+    second: ${ledgerTable},
+    third: ${ledgerTable},
   } } },
+  rooms: { desk: {
+    access: { join: true },
+    messageRate: 1000,
+    actions: { save: async (room, player, id) => void await room.db('shared').orders.insert({ id }) },
+  } },
 }`
 
+/** `two` writes and enqueues in one transaction; the job that it enqueues is the third ledger. */
 const functionsText = `import { functionsFor } from 'plinth/functions'
-const { onChange, rpc } = functionsFor()
-const keep = (table) => async ({ operation, after, previous, change }, ctx) => {
-  await ctx.service.db('shared')[table].insert({ cause: operation + ' ' + (after ?? previous).id })
-}
-export const one = onChange('shared.orders', { retries: 50 }, keep('first'))
-export const two = onChange('shared.orders', { retries: 50, on: ['insert', 'delete'] }, keep('second'))
+const { onChange, queue, rpc } = functionsFor()
+const causeOf = ({ operation, after, previous }) => operation + ' ' + (after ?? previous).id
+export const one = onChange('shared.orders', { retries: 50 }, async (event, ctx) => {
+  await ctx.service.db('shared').first.insert({ cause: causeOf(event) })
+})
+export const two = onChange('shared.orders', { retries: 50, on: ['insert', 'update'] }, (event, ctx) =>
+  ctx.service.db('shared').transaction(async (tx) => {
+    tx.second.insert({ cause: causeOf(event) })
+    await ctx.enqueue('three', { cause: causeOf(event) })
+  }))
+export const three = queue('three', { retries: 50 }, async ({ cause }, ctx) => {
+  await ctx.service.db('shared').third.insert({ cause })
+})
 export const save = rpc({ caller: 'service' }, async (id, ctx) => {
   await ctx.service.db('shared').orders.insert({ id })
 })
 `
 
-type Answer = Promise<{ readonly status: number }>
+const ledgers = ['first', 'second', 'third'] as const
+const orders = '/api/db/shared/tables/orders'
 
-/** The write paths; each inserts a record with an id. */
-const paths: readonly ((server: SpawnedServer, id: string) => Answer)[] = [
-  ({ service }, id) => service.post('/api/db/shared/tables/orders', { id }),
-  ({ service }, id) => service.post('/api/db/shared/tables/orders/batch', { inserts: [{ id }] }),
-  ({ service }, id) => service.post('/api/db/shared/tables/orders?upsert=true', { id }),
-  ({ service }, id) =>
-    service.post('/api/db/shared/transaction', { operations: [{ table: 'orders', insert: { id } }] }),
-  ({ service }, id) => service.post('/api/fn/save', id),
+/** A user in a room, through whose actions rows are written; of the run of the server with this address. */
+let visit: { readonly url: string; readonly client: { close(): void }; readonly room: Promise<Room> } | null = null
+
+async function roomOf(server: SpawnedServer): Promise<Room> {
+  if (visit?.url !== server.url) {
+    visit?.client.close()
+    const token = server.token('ann')
+    const client = createClient(server.url, [rooms], { getToken: () => token })
+    const room = client.room('desk', 'one')
+    visit = { url: server.url, client, room: room.join().then(() => room) }
+  }
+  return visit.room
+}
+
+/**
+ * The write paths; each inserts the record `o{at}`, and the one by filter updates an earlier one, if that was stored.
+ */
+const paths: readonly ((server: SpawnedServer, at: number) => Promise<unknown>)[] = [
+  ({ service }, at) => service.post(orders, { id: `o${at}` }),
+  ({ service }, at) => service.post(`${orders}/batch`, { inserts: [{ id: `o${at}` }] }),
+  ({ service }, at) =>
+    service.post(`${orders}/batch-by-filter`, {
+      action: 'update',
+      filter: [['id', '==', `o${at - paths.length - 2}`]],
+      data: { title: 'marked' },
+    }),
+  ({ service }, at) => service.post(`${orders}?upsert=true`, { id: `o${at}` }),
+  ({ service }, at) => service.post(`${orders}/batch?upsert=true`, { inserts: [{ id: `o${at}` }] }),
+  ({ service }, at) =>
+    service.post('/api/db/shared/transaction', { operations: [{ table: 'orders', insert: { id: `o${at}` } }] }),
+  ({ service }, at) => service.post('/api/fn/save', `o${at}`),
+  async (server, at) => (await roomOf(server)).send('save', `o${at}`, { timeout: 5000 }),
 ]
 
 const all = async (server: SpawnedServer, table: string): Promise<readonly Record<string, string>[]> => {
@@ -53,25 +94,27 @@ const all = async (server: SpawnedServer, table: string): Promise<readonly Recor
   }
 }
 
-/** Until no job is unfinished, and none is added any more. */
+/** Until every change has become its jobs, and every job is finished. */
 async function drained(server: SpawnedServer, expected: number): Promise<void> {
   for (;;) {
-    const counts = await Promise.all(['first', 'second'].map(async (table) => (await all(server, table)).length))
     const unfinished = await Promise.all(
       ['waiting', 'running', 'failed'].map(
         async (status) =>
           (await server.service.get(`/api/functions/jobs?status=${status}`)).body.items.length as number,
       ),
     )
-    if (unfinished.every((count) => count === 0) && counts.every((count) => count >= expected)) return
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    if (unfinished.every((count) => count === 0)) {
+      const counts = await Promise.all(ledgers.map(async (table) => (await all(server, table)).length))
+      if (counts.every((count) => count >= expected)) return
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
 
 for (const engine of engines)
   describe(`the ledger on ${engine.name}`, () => {
     test(
-      '[FN-CHANGE-1, FN-EFFECT-1, FN-JOB-3] each change reaches each function once, over kills of the server',
+      '[FN-CHANGE-1, FN-EFFECT-1, FN-JOB-3, FN-TX-1] each change reaches each function once, over kills of the server',
       async () => {
         const server = await spawnServer(configText, engine, { files: { 'functions/index.ts': functionsText } })
         try {
@@ -82,23 +125,30 @@ for (const engine of engines)
               while (next < until) {
                 const at = next++
                 // A write whose answer is lost may have happened or not: the ledger must agree with the table.
-                await paths[at % paths.length]?.(server, `o${at}`).catch(() => null)
+                await paths[at % paths.length]?.(server, at).catch(() => null)
               }
             })
             if (kill === killsMax) await Promise.all(writers)
             else {
               while (next < until - 4) await new Promise((resolve) => setTimeout(resolve, 1))
               await server.kill()
+              visit?.client.close()
               await Promise.all(writers)
               await server.start()
             }
           }
-          const orders = (await all(server, 'orders')).map(({ id }) => `insert ${id}`).sort()
-          expect(orders.length).toBeGreaterThan(writesMax / 2)
-          await drained(server, orders.length)
-          for (const table of ['first', 'second'])
-            expect((await all(server, table)).map(({ cause }) => cause as string).sort()).toEqual(orders)
+          const expected = (await all(server, 'orders'))
+            .flatMap(({ id, title }) => [`insert ${id}`, ...(title === 'marked' ? [`update ${id}`] : [])])
+            .sort()
+          expect(expected.length).toBeGreaterThan(writesMax / 2)
+          // Each path has written.
+          const used = expected.map((cause) => (cause.startsWith('update') ? 2 : Number(cause.slice(8)) % paths.length))
+          expect(new Set(used).size).toBe(paths.length)
+          await drained(server, expected.length)
+          for (const table of ledgers)
+            expect((await all(server, table)).map(({ cause }) => cause as string).sort()).toEqual(expected)
         } finally {
+          visit?.client.close()
           await server.remove()
         }
       },

@@ -8,12 +8,14 @@ import type { Log } from '../../base/log.ts'
 import type { DatabaseAddress, Sql } from '../../engines/sql/sql.ts'
 import { unavailable } from '../../errors.ts'
 import { functionJobsDrainMs } from '../../limits/function-jobs.ts'
+import { transactionJobsTable } from '../transaction-jobs.ts'
 import { type Backlog, createBacklog } from './dispatch/backlog.ts'
 import { type ChangeHook, createChangeHooks } from './dispatch/change-hooks.ts'
 import type { ChangeLogs } from './dispatch/change-logs.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
-import { enqueuedJob, enqueuedTable } from './dispatch/enqueued.ts'
+import { enqueuedJob } from './dispatch/enqueued.ts'
 import { createPositions, type Positions } from './dispatch/positions.ts'
+import { createTransactionJobs } from './jobs/enqueued-input.ts'
 import type { ClaimedJob, NewJob } from './jobs/job.ts'
 import { createJobAdmin, type JobAdmin } from './jobs/job-admin.ts'
 import { type JobFunction, JobRunner } from './jobs/job-runner.ts'
@@ -97,8 +99,8 @@ export class Background {
     await parts.dispatcher.configure({
       namespaces: dispatchedNamespaces(declared, namespaces),
       jobsOf: (change, namespace) => {
-        if (change.table !== enqueuedTable) return jobsOf(change, namespace)
-        const job = enqueuedJob(change, this.#declared.functions, clock.now())
+        if (change.table !== transactionJobsTable) return jobsOf(change, namespace)
+        const job = enqueuedJob(change)
         return job ? [job] : []
       },
     })
@@ -114,14 +116,23 @@ export class Background {
     if (this.#parts) await this.#begin(this.#parts)
   }
 
-  /** Adds a job of a function. Throws 503 while there are too many. */
-  async enqueue(job: NewJob): Promise<Enqueued> {
+  /** Throws 503 while there are too many jobs. */
+  async requireRoom(): Promise<Pick<Parts, 'store' | 'runner' | 'backlog'>> {
     const parts = this.#parts
     if (!parts || (await parts.backlog.isFull())) throw unavailable(1, 'Too many jobs are waiting')
+    return parts
+  }
+
+  /** Adds a job of a function. Throws 503 while there are too many. */
+  async enqueue(job: NewJob): Promise<Enqueued> {
+    const parts = await this.requireRoom()
     const [enqueued] = await parts.store.enqueue([job])
     if (enqueued?.isNew) this.#onAdded(parts, [job])
     return enqueued as Enqueued
   }
+
+  /** See `transaction-jobs`. */
+  readonly checkJobs = createTransactionJobs(this, () => this.#deps.clock.now())
 
   /** The function that a queue's name, or its own, stands for. */
   findFunction(name: string): BackgroundFunction | null {

@@ -14,6 +14,7 @@ import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
+import type { CheckTransactionJobs } from '../transaction-jobs.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
 import type { LogBounds } from './changes/trim.ts'
 import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
@@ -25,7 +26,7 @@ import { createWriteEndpoints } from './writes/endpoints.ts'
 import { observeWrites, type WriteObserver } from './writes/hooks/observed-writes.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
 import { createRemovalBounds } from './writes/removal-bounds.ts'
-import { transactionEndpoint } from './writes/transaction-endpoint.ts'
+import { transactionEndpoint } from './writes/transactions/transaction-endpoint.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
 import type { OnCommitted } from './writes/write-context.ts'
 import { createWriteRunner } from './writes/write-runner.ts'
@@ -44,7 +45,7 @@ export interface RecordsDeps {
   readonly secret: string
   readonly countInstance: TablesDeps['countInstance']
   /** Jobs that are made of changes. */
-  readonly jobs?: JobsOfLogs & WriteObserver
+  readonly jobs?: JobsOfLogs & WriteObserver & JobsOfTransactions
   /** Bounds of each change log. */
   readonly changes: () => LogBounds
   /** Count the bytes that callers write, across all nodes. */
@@ -66,7 +67,12 @@ export interface Records extends Feature {
   platformRecordWriter(table: Table): PlatformRecordWriter
 }
 
-const noJobs: JobsOfLogs & WriteObserver = {
+interface JobsOfTransactions {
+  readonly checkJobs: CheckTransactionJobs
+}
+
+const noJobs: JobsOfLogs & WriteObserver & JobsOfTransactions = {
+  checkJobs: async () => [],
   findReadUpTo: async () => null,
   findRepeatable: async () => new Set(),
   enter: () => false,
@@ -107,7 +113,7 @@ export function createRecords(deps: RecordsDeps): Records {
     endpoints: [
       ...createReadEndpoints({ resolve, totals, limits }),
       ...createWriteEndpoints(writing),
-      transactionEndpoint({ ...writing, onConflict }),
+      transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),
     ],
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
     metrics(metrics) {

@@ -62,11 +62,12 @@ export interface TableCall {
 
 export interface Tables {
   /**
-   * Throws 404 for an undeclared namespace or table, 400 for a malformed instance id, 401/403 if the namespace's rule
-   * denies. Returns a promise only if that rule is asynchronous or queries a database.
+   * Without a name any table of the namespace, for what concerns its database. Throws 404 for an undeclared namespace
+   * or table, 400 for a malformed instance id, 401/403 if the namespace's rule denies. Returns a promise only if that
+   * rule is asynchronous or queries a database.
    */
   resolve(
-    path: { namespace: string; instanceId: string | null; tableName: string },
+    path: { namespace: string; instanceId: string | null; tableName: string | null },
     caller: Caller,
   ): TableCall | Promise<TableCall>
 }
@@ -182,8 +183,9 @@ export function createTables(deps: TablesDeps): Tables {
   }
 
   return {
-    resolve({ namespace: name, instanceId, tableName }, caller) {
+    resolve({ namespace: name, instanceId, tableName: wanted }, caller) {
       const definition = deps.namespaces().get(name)
+      const tableName = wanted ?? definition?.tables.keys().next().value ?? ''
       if (!definition?.tables.has(tableName)) throw notFound('Table')
       const open = (isAllowed: boolean): TableCall => {
         if (!isAllowed) throw denied(caller)

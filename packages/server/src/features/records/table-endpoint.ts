@@ -20,7 +20,7 @@ export type ResolveCall = (call: Call) => TableCall | Promise<TableCall>
 export const createResolveCall =
   (tables: Tables): ResolveCall =>
   ({ params, caller }) => {
-    const { namespace = '', instanceId = null, table = '' } = params
+    const { namespace = '', instanceId = null, table = null } = params
     return tables.resolve({ namespace, instanceId, tableName: table }, caller)
   }
 

@@ -107,6 +107,13 @@ export async function openStorage(engine: Engine, stack: AsyncDisposableStack): 
 
 let requests = 0
 
+/** What a request of a function has beside its content. */
+interface As {
+  readonly requestId?: string
+  readonly effectKey?: string
+  readonly isFromFunction?: boolean
+}
+
 /** A node: the records endpoints and the functions behind them. */
 export async function openNode(
   { sql, clock }: Storage,
@@ -130,6 +137,7 @@ export async function openNode(
       leave: (address) => background.leave(address),
       findReadUpTo: (address) => background.findReadUpTo(address),
       findRepeatable: (ids) => background.findRepeatable(ids),
+      checkJobs: (jobs) => background.checkJobs(jobs),
     },
     hooks: null,
     changes: () => ({ retentionMs: 24 * 3_600_000, bytesMax: 1024 ** 3 }),
@@ -153,7 +161,7 @@ export async function openNode(
   const node = {
     runs,
     background,
-    async send(method: string, path: string, body?: object, as: { requestId?: string; effectKey?: string } = {}) {
+    async send(method: string, path: string, body?: object, as: As = {}) {
       const response = await request({
         method,
         target: `/api/db/${path}`,
@@ -162,6 +170,7 @@ export async function openNode(
         caller: root,
         requestId: as.requestId ?? `test-${++requests}`,
         effectKey: as.effectKey,
+        isFromFunction: as.isFromFunction === true,
       })
       const { status } = response
       return { status, body: (await response.json()) as Record<string, unknown>, headers: response.headers }

@@ -2,19 +2,19 @@
  * The body of a transaction: its schema, and its operations parsed for the tables that they name, without the database.
  */
 import { z } from 'zod'
-import type { Caller } from '../../../access/caller.ts'
-import { required } from '../../../access/check.ts'
-import { permitsScope } from '../../../access/service-keys.ts'
-import { createSlices } from '../../../base/concurrency/slices.ts'
-import { ApiError, conflict, type FieldError, invalid, invalidServiceKey, withData } from '../../../errors.ts'
-import { batchOperationsMax, fieldErrorsMax, transactionListsMax } from '../../../limits/api.ts'
-import { type ListCheck, listCheckBody, parseListCheck } from '../reads/list-check.ts'
-import { readScopeOf, type TableCall } from '../resolve-table.ts'
-import { recordSchema, writeScope } from '../table-endpoint.ts'
-import { type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
-import type { NewRecord } from './insert.ts'
-import type { SentFields } from './replay.ts'
-import { parseConflictTarget, parseUpsert, requireUpsert, type Upsert } from './upsert.ts'
+import type { Caller } from '../../../../access/caller.ts'
+import { required } from '../../../../access/check.ts'
+import { permitsScope } from '../../../../access/service-keys.ts'
+import { createSlices } from '../../../../base/concurrency/slices.ts'
+import { ApiError, conflict, type FieldError, invalid, invalidServiceKey, withData } from '../../../../errors.ts'
+import { batchOperationsMax, fieldErrorsMax, transactionListsMax } from '../../../../limits/api.ts'
+import { type ListCheck, listCheckBody, parseListCheck } from '../../reads/list-check.ts'
+import { readScopeOf, type TableCall } from '../../resolve-table.ts'
+import { recordSchema, writeScope } from '../../table-endpoint.ts'
+import { type Generated, type Patch, parseInsert, parsePatch, sentBy } from '../input.ts'
+import type { NewRecord } from '../insert.ts'
+import type { SentFields } from '../replay.ts'
+import { parseConflictTarget, parseUpsert, requireUpsert, type Upsert } from '../upsert.ts'
 
 const kinds = ['insert', 'upsert', 'update', 'delete', 'check'] as const
 
@@ -62,13 +62,24 @@ const operationBody = z
   })
 
 /** Bounded here, so that the items of too long a list are not parsed. */
-export const transactionBody = z
-  .strictObject({ operations: z.array(operationBody).min(1).max(batchOperationsMax) })
-  .refine(({ operations }) => operations.filter(({ check }) => check?.list).length <= transactionListsMax, {
-    message: `must have at most ${transactionListsMax} checks of lists`,
-    path: ['operations'],
-    params: { code: 'max' },
-  })
+const operationsOf = (min: number) =>
+  z
+    .array(operationBody)
+    .min(min)
+    .max(batchOperationsMax)
+    .refine((operations) => operations.filter(({ check }) => check?.list).length <= transactionListsMax, {
+      message: `must have at most ${transactionListsMax} checks of lists`,
+      params: { code: 'max' },
+    })
+
+export const transactionBody = z.strictObject({ operations: operationsOf(1) })
+
+/** Of a function, which can also add jobs; the feature of functions checks these. */
+export const functionTransactionBody = z
+  .strictObject({ operations: operationsOf(0), jobs: z.array(z.unknown()).optional() })
+  .refine(({ operations, jobs = [] }) => operations.length + jobs.length > 0, { message: 'must have operations' })
+
+export type TransactionBody = z.infer<typeof functionTransactionBody>
 
 type OperationBody = z.infer<typeof operationBody>
 

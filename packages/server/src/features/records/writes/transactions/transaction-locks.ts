@@ -3,16 +3,16 @@
  * that it names, on the absence of the others, and on the tables of the lists that it checks. Nothing to lock on an
  * engine that runs one transaction at a time.
  */
-import { EngineError } from '../../../engines/sql/error.ts'
-import { ident, sql } from '../../../engines/sql/sql-text.ts'
-import { extraColumn } from '../../../query/to-sql.ts'
-import { tablesOf } from '../reads/list-check.ts'
-import { readRows } from '../reads/read-rows.ts'
-import type { TableCall } from '../resolve-table.ts'
-import { isRecordId } from './input.ts'
+import { EngineError } from '../../../../engines/sql/error.ts'
+import { ident, sql } from '../../../../engines/sql/sql-text.ts'
+import { extraColumn } from '../../../../query/to-sql.ts'
+import { tablesOf } from '../../reads/list-check.ts'
+import { readRows } from '../../reads/read-rows.ts'
+import type { TableCall } from '../../resolve-table.ts'
+import { isRecordId } from '../input.ts'
+import { lockKeyOf } from '../upsert.ts'
+import type { Write } from '../write-context.ts'
 import type { Operation } from './transaction-input.ts'
-import { lockKeyOf } from './upsert.ts'
-import type { Write } from './write-context.ts'
 
 /** Returns the write of each table, with its locked rows. */
 export async function lockOperations(

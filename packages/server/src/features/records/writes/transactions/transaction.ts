@@ -2,12 +2,13 @@
  * Runs the operations of a transaction in order, on several tables of a namespace. The first error rolls back all of
  * them. `transaction-locks` makes its checks hold until the commit.
  */
-import { createSlices } from '../../../base/concurrency/slices.ts'
-import { jsonText } from '../../../http/replies/reply.ts'
-import { hasSameRecords } from '../reads/list-check.ts'
-import type { TableCall } from '../resolve-table.ts'
-import { insertRecords } from './insert.ts'
-import type { ResponseShape } from './replay.ts'
+import { createSlices } from '../../../../base/concurrency/slices.ts'
+import { jsonText } from '../../../../http/replies/reply.ts'
+import type { CheckedJob } from '../../../transaction-jobs.ts'
+import { hasSameRecords } from '../../reads/list-check.ts'
+import type { TableCall } from '../../resolve-table.ts'
+import { insertRecords } from '../insert.ts'
+import type { ResponseShape } from '../replay.ts'
 import {
   createRecordsResponse,
   type RecordsResponse,
@@ -15,18 +16,21 @@ import {
   visibleRemovals,
   type WriteResponse,
   type Written,
-} from './response.ts'
+} from '../response.ts'
+import { upsertRecords } from '../upsert.ts'
+import { deleteRecord, holds, updateRecord } from '../write.ts'
+import type { Write } from '../write-context.ts'
 import { conditionFailed, named, type Operation, sentOf } from './transaction-input.ts'
+import { appendJobs } from './transaction-jobs.ts'
 import { lockOperations } from './transaction-locks.ts'
-import { upsertRecords } from './upsert.ts'
-import { deleteRecord, holds, updateRecord } from './write.ts'
-import type { Write } from './write-context.ts'
 
 export interface TransactionOptions {
   /** Bound of the response. */
   readonly bytesMax: number
   /** Whether the response has the versions of its records. */
   readonly showsVersions: boolean
+  /** Added with the changes. */
+  readonly jobs: readonly CheckedJob[]
 }
 
 /** The result of an operation that is not a record. */
@@ -105,7 +109,7 @@ function runGroup(write: Write, group: readonly Operation[]): Promise<readonly (
 export async function runTransaction(
   outer: Write,
   operations: readonly Operation[],
-  { bytesMax, showsVersions }: TransactionOptions,
+  { bytesMax, showsVersions, jobs }: TransactionOptions,
 ): Promise<WriteResponse> {
   const writes = await lockOperations(outer, operations)
   const budget = { bytesMax, bytes: 0 }
@@ -125,6 +129,7 @@ export async function runTransaction(
     const pause = next()
     if (pause) await pause
   }
+  appendJobs(outer, jobs)
   const shown = new Map<TableCall, Iterator<Shown>>()
   for (const [call, response] of responses) shown.set(call, (await response.finish()).values())
   return respond(

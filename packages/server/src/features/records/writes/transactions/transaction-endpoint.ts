@@ -1,18 +1,20 @@
 /** The endpoint of transactions: operations on several tables of a namespace, all or nothing. */
 import { z } from 'zod'
-import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
-import { flagParam } from '../../../http/input/query-schema.ts'
-import { batchOperationsMax } from '../../../limits/api.ts'
-import type { TableCall } from '../resolve-table.ts'
-import { common } from '../table-endpoint.ts'
-import type { WriteEndpointsDeps } from './endpoints.ts'
+import { type Endpoint, endpoint } from '../../../../http/endpoint.ts'
+import { flagParam } from '../../../../http/input/query-schema.ts'
+import { batchOperationsMax } from '../../../../limits/api.ts'
+import type { CheckTransactionJobs } from '../../../transaction-jobs.ts'
+import { common } from '../../table-endpoint.ts'
+import type { WriteEndpointsDeps } from '../endpoints.ts'
 import { runTransaction, transactionShape } from './transaction.ts'
 import {
+  functionTransactionBody,
   isFailedCondition,
   type Operation,
   parseOperations,
   requireScopes,
   resolveTables,
+  type TransactionBody,
   transactionBody,
 } from './transaction-input.ts'
 
@@ -31,9 +33,18 @@ const isInsert = ({ kind }: Operation): boolean => kind === 'insert'
 export interface TransactionDeps extends WriteEndpointsDeps {
   /** Called for each transaction that is refused because a condition does not hold. */
   readonly onConflict: () => void
+  /** Checks the jobs that a function adds. */
+  readonly checkJobs: CheckTransactionJobs
 }
 
-export function transactionEndpoint({ resolve, runWrite, generate, limits, onConflict }: TransactionDeps): Endpoint {
+export function transactionEndpoint({
+  resolve,
+  runWrite,
+  generate,
+  limits,
+  onConflict,
+  checkJobs,
+}: TransactionDeps): Endpoint {
   return endpoint({
     ...common,
     name: 'records.transaction',
@@ -42,19 +53,22 @@ export function transactionEndpoint({ resolve, runWrite, generate, limits, onCon
     summary: 'Change several tables in one transaction',
     description: `1 to ${batchOperationsMax} operations in order; all or nothing. A condition that does not hold is 409. A list with \`check=1\` has its \`check\`, which goes before the changes of its table. A service key needs \`db:table:{table}:write\` for every table that it changes, and \`db:table:{table}:read\` for every table that it checks.`,
     query: z.object({ versions: flagParam('1: the response has `versions`') }),
-    body: transactionBody,
+    body: transactionBody as z.ZodType<TransactionBody>,
+    functionBody: functionTransactionBody,
     replies: { 200: { description: 'The results of the operations', schema: transactionReply } },
     errors: [404, 409],
     async handle(call) {
-      const { operations: bodies } = call.body
+      const { operations: bodies, jobs: given = [] } = call.body
       requireScopes(call.caller, bodies)
       const calls = await resolveTables(bodies, (table) => resolve({ ...call, params: { ...call.params, table } }))
       const operations = await parseOperations(bodies, calls, generate())
-      const [first] = calls.values()
-      const options = { bytesMax: limits.bytesMax(), showsVersions: call.query.versions }
+      // Jobs alone need a database too.
+      const [first = await resolve(call)] = calls.values()
+      const jobs = given.length > 0 ? await checkJobs(given) : []
+      const options = { bytesMax: limits.bytesMax(), showsVersions: call.query.versions, jobs }
       const reply = runWrite(
         call,
-        first as TableCall,
+        first,
         () => transactionShape(operations),
         (write) => runTransaction(write, operations, options),
         { spansTables: calls.size > 1, ...(operations.every(isInsert) ? { foresees: 'insert' } : {}) },

@@ -1,0 +1,78 @@
+/**
+ * Jobs that a function enqueues while it runs a transaction: they are sent with the changes, so that they exist if and
+ * only if it is committed.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { createHash, randomUUID } from 'node:crypto'
+
+/** A job as the endpoint of transactions takes it, without its id. */
+type PrepareJob = () => Promise<object>
+
+interface Attempt {
+  enqueue(prepare: PrepareJob): Promise<{ jobId: string }>
+}
+
+/** The attempt of the innermost transaction in which code runs. */
+const current = new AsyncLocalStorage<Attempt>()
+
+type Work = (tx: object) => Promise<unknown>
+type Transact = (work: Work, options?: object) => Promise<unknown>
+
+export interface TransactionJobs {
+  /** The database whose transactions take the jobs that their work enqueues. */
+  within<Database extends object>(database: Database): Database
+  /** Adds a job to the transaction in which the caller runs; null where it runs in none. Throws after its end. */
+  enqueue(prepare: PrepareJob): Promise<{ jobId: string }> | null
+}
+
+/** `jobId` is that of the job that runs; each of its attempts gives its n-th job in a transaction the same id. */
+export function createTransactionJobs(jobId: string | undefined): TransactionJobs {
+  let transactions = 0
+
+  const idOf = (transaction: number, index: number): string =>
+    jobId === undefined
+      ? randomUUID()
+      : createHash('sha256')
+          .update(JSON.stringify([jobId, transaction, index]))
+          .digest('hex')
+          .slice(0, 32)
+
+  function transact(run: Transact, work: Work, options?: object): Promise<unknown> {
+    const transaction = ++transactions
+    let jobs: object[] = []
+    const attempt = async (tx: object): Promise<unknown> => {
+      const added: Promise<object>[] = []
+      let hasEnded = false
+      const enqueue: Attempt['enqueue'] = async (prepare) => {
+        if (hasEnded) throw new Error('The transaction in which the job was enqueued has ended')
+        const id = idOf(transaction, added.length)
+        const job = prepare().then((prepared) => ({ ...prepared, id }))
+        added.push(job)
+        await job
+        return { jobId: id }
+      }
+      try {
+        const result = await current.run({ enqueue }, () => work(tx))
+        // A job need not be awaited, as a change need not be; while these are prepared, others may be added.
+        for (let count = 0; count < added.length; ) {
+          count = added.length
+          jobs = await Promise.all(added)
+        }
+        return result
+      } finally {
+        hasEnded = true
+      }
+    }
+    return run(attempt, { ...options, findJobs: () => jobs })
+  }
+
+  return {
+    within(database) {
+      const { transaction } = database as unknown as { transaction: Transact }
+      return Object.assign(database, {
+        transaction: (work: Work, options?: object) => transact(transaction, work, options),
+      })
+    },
+    enqueue: (prepare) => current.getStore()?.enqueue(prepare) ?? null,
+  }
+}
