@@ -22,6 +22,7 @@ export interface RunParts {
 
 /** An invocation that this host has received. */
 export interface HostedRun {
+  /** Has an effect once: a function that was taken back and given to this host again gets two such messages. */
   start(): void
   abort(reason: 'timeout' | 'aborted'): void
   /** The consumer of the stream has read a chunk. */
@@ -67,8 +68,13 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
     }
   }
 
+  let hasStarted = false
   return {
-    start: () => void currentInvocation.run(id, run),
+    start() {
+      if (hasStarted) return
+      hasStarted = true
+      void currentInvocation.run(id, run)
+    },
     abort: (reason) =>
       controller.abort(
         new DOMException(

@@ -283,6 +283,33 @@ export const quick = rpc({}, () => 'ok')`)
     expect(logged()).not.toContain('functions.host_ended')
   })
 
+  test('[FN-HOST-10] an invocation that returns to the host from which it was moved runs once', async () => {
+    // Other hosts load for so long that the blocked one is the first that can take what was moved.
+    const { pool } = await openWith(
+      `
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+const flag = join(process.cwd(), 'blocked')
+if (existsSync(flag)) await new Promise((resolve) => setTimeout(resolve, 3000))
+export const block = rpc({}, () => {
+  writeFileSync(flag, '')
+  for (const until = Date.now() + 200; Date.now() < until; );
+})
+export const mark = rpc({}, (input, ctx) => ctx.log.info('ran'))`,
+      { size: 1 },
+    )
+    const blocking = pool.invoke(callOf('block'))
+    const runs: number[] = Array.from({ length: 20 }, () => 0)
+    const onLogOf = (at: number) => () => {
+      runs[at] = (runs[at] ?? 0) + 1
+    }
+    const marking = runs.map((_, at) => pool.invoke(callOf('mark', null, { onLog: onLogOf(at) })))
+    await Promise.all([blocking, ...marking])
+    // A second run would be under way by now; the host answers in order.
+    await resultOf(pool.invoke(callOf('mark')))
+    expect(runs).toEqual(runs.map(() => 1))
+  })
+
   test('[FN-HOST-10] an endless loop delays nothing else, and ends with its host', async () => {
     const { pool, logged } = await openWith(`
 export const loop = rpc({}, () => { for (;;); })

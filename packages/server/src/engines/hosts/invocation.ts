@@ -77,6 +77,7 @@ export class RunningInvocation implements HostedInvocation {
     }
     switch (message.type) {
       case 'ready':
+        // Also where it answers an earlier time that the host was given this: the host has it again by then.
         this.hasStarted = true
         this.#host?.send({ type: 'start', id: this.id })
         return
