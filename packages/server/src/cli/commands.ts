@@ -5,6 +5,7 @@ import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageEr
 import { backupCommand } from './commands/backup.ts'
 import { devCommand } from './commands/dev.ts'
 import { doctorCommand } from './commands/doctor.ts'
+import { explainCommand } from './commands/explain.ts'
 import { functionsCommand } from './commands/functions.ts'
 import { initCommand } from './commands/init.ts'
 import { keysCommand } from './commands/keys.ts'
@@ -51,6 +52,7 @@ const commands: readonly Command[] = [
   secretsCommand,
   roomsCommand,
   functionsCommand,
+  explainCommand,
   tokenCommand,
   testCommand,
   backupCommand,

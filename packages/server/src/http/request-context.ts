@@ -58,7 +58,6 @@ export function createContext(
     get signal() {
       return request.signal
     },
-    setIdleSeconds: (seconds) => runtime.timeout(request, seconds),
     rawBody: createRequestBody(request),
     name,
     request,

@@ -25,6 +25,8 @@ export const inValuesMax = 1000
 export const listLimitDefault = 100
 /** More is clamped, not refused. */
 export const listLimitMax = 1000
+/** Statements of one read that `explain` analyzes. */
+export const explainedStatementsMax = 20
 export const recordIdCharsMax = 64
 export const instanceIdCharsMax = 128
 export const fieldNameCharsMax = 128

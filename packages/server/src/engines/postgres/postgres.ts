@@ -14,6 +14,7 @@ import { openConnections } from './connections.ts'
 import { postgresDialect } from './dialect.ts'
 import { readOrigin } from './origin.ts'
 import { createPostgresPages } from './pages.ts'
+import { explainStatement, postgresPlan } from './query-plan.ts'
 import { watchServerHealth } from './server-health.ts'
 import { createStatements } from './statements.ts'
 import { createPostgresWriter } from './writer.ts'
@@ -66,6 +67,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
       dialect: postgresDialect,
       all,
       ...createPostgresPages(all),
+      explain: async (query) => postgresPlan(await all(explainStatement(query))),
       write(work, { table, isMigration = false } = {}) {
         const key = table === undefined ? namespace : `${namespace}.${table}`
         return bounded(() => {

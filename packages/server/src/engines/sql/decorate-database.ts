@@ -7,6 +7,7 @@ export const decorateDatabase = (database: Database, replaced: Partial<Omit<Data
   all: (query, onRead, caller) => database.all(query, onRead, caller),
   readPage: (query) => database.readPage(query),
   readLargePage: (query, bytesMax) => database.readLargePage(query, bytesMax),
+  explain: (query) => database.explain(query),
   write: (work, options) => database.write(work, options),
   synced: () => database.synced(),
   ...replaced,

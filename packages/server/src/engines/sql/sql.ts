@@ -5,6 +5,7 @@
 import type { Circuit } from './circuit.ts'
 import type { Dialect } from './dialect.ts'
 import type { PageQuery, PageRows } from './page-query.ts'
+import type { QueryPlan } from './query-plan.ts'
 import type { SqlText } from './sql-text.ts'
 
 export type SqlRow = Record<string, unknown>
@@ -52,6 +53,8 @@ export interface Database extends Reader {
    * `bytesMax`, but has at least one row.
    */
   readLargePage<Row = SqlRow>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>>
+  /** The plan of a query, which may run once more for it. Takes as long as the query. */
+  explain(query: SqlText): Promise<QueryPlan>
   /**
    * Runs `work` in a transaction and resolves once the commit is durable. A throw rolls it back. Rows read with the
    * dialect's `forUpdate` stay locked until the end. `work` awaits only its transaction and event-loop slices, has no

@@ -14,6 +14,7 @@ import {
 import { EngineError } from '../sql/error.ts'
 import type { SqlRow } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
+import type { PlanStep } from './query-plan.ts'
 
 export interface ConnectionOptions {
   readonly readonly?: boolean
@@ -38,8 +39,8 @@ export interface Connection {
   some(query: SqlText, bytesMax: number, untilMs?: number): SomeRows
   /** Rows changed by the statement itself, not by its triggers. */
   run(query: SqlText): number
-  /** The query plan, one line per step, in SQLite's words. */
-  plan(query: SqlText): string[]
+  /** The steps of the query plan, which are not run. */
+  plan(query: SqlText): PlanStep[]
   readonly inTransaction: boolean
   /** Runs fixed text such as `BEGIN` or a pragma. */
   exec(text: string): void
@@ -180,7 +181,7 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
       // Not cached: this runtime leaves an EXPLAIN unfinished, which would pin the connection to its snapshot.
       const statement = db.prepare(`EXPLAIN QUERY PLAN ${text}`)
       try {
-        return statement.all(...(values as string[])).map((step) => (step as { detail: string }).detail)
+        return statement.all(...(values as string[])) as PlanStep[]
       } finally {
         statement.finalize()
       }

@@ -11,11 +11,13 @@ import { rememberIdentity } from '../disk/folder-identity.ts'
 import { createLogEpoch, type LogEpoch } from '../disk/log-epoch.ts'
 import { EngineError } from '../sql/error.ts'
 import type { PageQuery, PageRows } from '../sql/page-query.ts'
+import type { QueryPlan } from '../sql/query-plan.ts'
 import type { Database, SqlRow, Transaction } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'
 import { type Checkpointer, type CheckpointPlan, createCheckpointPlan } from './checkpoint.ts'
 import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './connection.ts'
 import { sqliteDialect } from './dialect.ts'
+import { sqlitePlan } from './query-plan.ts'
 import { type AdaptiveReader, createAdaptiveReader } from './readers/adaptive-reader.ts'
 import { createReadBatcher, type ReadBatcher } from './readers/read-batcher.ts'
 import type { ReaderThreads, ThreadRead } from './readers/reader-threads.ts'
@@ -155,6 +157,10 @@ export class SqliteDatabase implements Database {
 
   readLargePage<Row = SqlRow>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>> {
     return this.#reader.largePage(query, bytesMax) as Promise<PageRows<Row>>
+  }
+
+  explain(query: SqlText): Promise<QueryPlan> {
+    return this.#reads.read(() => sqlitePlan(this.#handles.reading.plan(query)))
   }
 
   write<T>(work: Work<T>): Promise<T> {

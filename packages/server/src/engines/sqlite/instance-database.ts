@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { PageQuery, PageRows } from '../sql/page-query.ts'
+import type { QueryPlan } from '../sql/query-plan.ts'
 import type { Database, WriteOptions } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
 import { sqliteDialect } from './dialect.ts'
@@ -70,6 +71,10 @@ export class InstanceDatabase implements Database {
 
   readPage<Row>(query: PageQuery): Promise<PageRows<Row> | null> {
     return this.#read((database) => database.readPage<Row>(query))
+  }
+
+  explain(query: SqlText): Promise<QueryPlan> {
+    return this.#read((database) => database.explain(query))
   }
 
   readLargePage<Row>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>> {

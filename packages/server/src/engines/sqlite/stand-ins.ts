@@ -3,11 +3,13 @@
  * is rehearsed.
  */
 import { type PageQuery, type PageRows, plainPage } from '../sql/page-query.ts'
+import type { QueryPlan } from '../sql/query-plan.ts'
 import type { Database } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
 import { openConnection } from './connection.ts'
 import { sqliteDialect } from './dialect.ts'
 import type { PrepareInstance } from './instance-pool.ts'
+import { sqlitePlan } from './query-plan.ts'
 import { readScalar } from './readers/adaptive-reader.ts'
 import { rehearse, runAtOnce, type Work } from './transaction.ts'
 
@@ -28,6 +30,10 @@ class StandIn implements Database {
 
   async readLargePage<Row>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>> {
     return this.#read(query, bytesMax)
+  }
+
+  async explain(query: SqlText): Promise<QueryPlan> {
+    return sqlitePlan(this.connection.plan(query))
   }
 
   write<T>(work: Work<T>): Promise<T> {

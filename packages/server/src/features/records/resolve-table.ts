@@ -58,6 +58,8 @@ export interface TableCall {
   readonly seal: Seal
   /** Another table of the same database for the same caller. */
   sibling(tableName: string): TableCall
+  /** The same on a decorated database, siblings included. */
+  on(database: Database): TableCall
 }
 
 export interface Tables {
@@ -179,6 +181,7 @@ export function createTables(deps: TablesDeps): Tables {
       permissions,
       seal,
       sibling: (name) => call(namespace, name, database, address, caller),
+      on: (decorated) => call(namespace, tableName, decorated, address, caller),
     }
   }
 

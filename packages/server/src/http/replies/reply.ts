@@ -22,6 +22,12 @@ export function textOf({ text, value }: Reply): string | null {
   return text instanceof Uint8Array ? new TextDecoder().decode(text) : text
 }
 
+/** A JSON object with one more member, without the headers of the reply, whose entity tag would be wrong. */
+export const withMember = (reply: Reply, name: string, value: unknown): Reply => {
+  const text = textOf(reply) ?? '{}'
+  return jsonText(`${text.slice(0, -1)}${text === '{}' ? '' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}}`)
+}
+
 /** Whether a reply must be serialized by `prepare` before it is sent. Accepts undefined, the mistake of a handler. */
 export const isLarge = (reply: Reply | undefined): boolean =>
   reply?.value !== undefined || (typeof reply?.text === 'string' && reply.text.length >= largeResponseBytes)

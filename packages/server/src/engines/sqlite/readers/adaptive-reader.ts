@@ -98,7 +98,7 @@ export function createAdaptiveReader(
 
   function classify(pace: Pace, query: SqlText): void {
     const isFiltered = query.text.includes(' WHERE ')
-    const plan = connection.plan(query)
+    const plan = connection.plan(query).map(({ detail }) => detail)
     pace.isPlanned = true
     pace.isSorted = plan.some((step) => sorts.test(step))
     // The cost of a full-text search depends on its words, which are checked per search.

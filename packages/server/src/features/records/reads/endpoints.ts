@@ -5,6 +5,8 @@ import { cursorParam, flagParam, integerParam, textParam } from '../../../http/i
 import { json } from '../../../http/replies/reply.ts'
 import { listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../../limits/api.ts'
 import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
+import { countRows } from '../totals/totals.ts'
+import { explained } from './explain/explain.ts'
 import { type ListDeps, list } from './list.ts'
 import { count, get } from './read.ts'
 import { search } from './search.ts'
@@ -23,6 +25,7 @@ const filtering = {
 }
 const fields = textParam('Fields to return: name,title')
 
+const explain = flagParam('1: the response has `explain`; with a service key')
 const versions = flagParam('1: the response has `versions`')
 
 const listQuery = z.object({
@@ -34,8 +37,9 @@ const listQuery = z.object({
   before: cursorParam('Cursor to page backward from; empty for the end'),
   versions,
   check: flagParam('1: the response has `check`, and `versions`; for a list from its start'),
+  explain,
 })
-const countQuery = z.object(filtering)
+const countQuery = z.object({ ...filtering, explain })
 const getQuery = z.object({ fields })
 const searchQuery = z.object({
   q: textParam('Words that must all occur; the last one matches as a prefix'),
@@ -46,7 +50,24 @@ const searchQuery = z.object({
   highlightPre: textParam('Opening tag of a highlight; default <mark>'),
   highlightPost: textParam('Closing tag of a highlight; default </mark>'),
   versions,
+  explain,
 })
+
+const explanation = z
+  .object({
+    sql: z.string(),
+    parameters: z.array(z.unknown()),
+    plan: z.array(z.string()).meta({ description: 'Steps in the words of the engine, indented by depth' }),
+    rowsScanned: z.number().optional().meta({ description: 'Where the engine counts them' }),
+    ms: z.number(),
+    suggestion: z
+      .object({ fields: z.array(z.string()) })
+      .optional()
+      .meta({ description: 'An index that would help' }),
+    statements: z.array(z.unknown()).optional().meta({ description: 'All statements, where there are several' }),
+  })
+  .optional()
+  .meta({ description: 'With `explain=1`: the statement of the page, its plan and its duration' })
 
 const page = z.object({
   items: z.array(recordSchema),
@@ -62,11 +83,15 @@ const page = z.object({
   truncated: z.literal(true).optional().meta({
     description: 'The page ended before a record that would have made the response too large; `cursor` continues it',
   }),
+  explain: explanation,
 })
 
 export interface ReadEndpointsDeps extends ListDeps {
   readonly resolve: ResolveCall
 }
+
+/** Counts in the database, so that there is a statement to explain. */
+const uncached = { count: countRows }
 
 export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDeps): readonly Endpoint[] {
   return [
@@ -82,7 +107,8 @@ export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDe
       query: listQuery,
       replies: { 200: { description: 'A page of records', schema: page } },
       errors: [404],
-      handle: async (call) => list(await resolve(call), call.query, { totals, limits }),
+      handle: async (call) =>
+        explained(await resolve(call), call.query, (table) => list(table, call.query, { totals, limits })),
     }),
     endpoint({
       ...common,
@@ -92,9 +118,14 @@ export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDe
       summary: 'Count records',
       scope: readScope,
       query: countQuery,
-      replies: { 200: { description: 'How many match', schema: z.object({ total: z.number() }) } },
+      replies: {
+        200: { description: 'How many match', schema: z.object({ total: z.number(), explain: explanation }) },
+      },
       errors: [404],
-      handle: async (call) => json(await count(await resolve(call), call.query, totals)),
+      handle: async (call) =>
+        explained(await resolve(call), call.query, async (table) =>
+          json(await count(table, call.query, call.query.explain ? uncached : totals)),
+        ),
     }),
     endpoint({
       ...common,
@@ -108,7 +139,8 @@ export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDe
       query: searchQuery,
       replies: { 200: { description: 'A page of records, best first', schema: page } },
       errors: [404],
-      handle: async (call) => search(await resolve(call), call.query, { totals, limits }),
+      handle: async (call) =>
+        explained(await resolve(call), call.query, (table) => search(table, call.query, { totals, limits })),
     }),
     endpoint({
       ...common,

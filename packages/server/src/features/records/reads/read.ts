@@ -81,7 +81,11 @@ export async function get(call: TableCall, id: string, fieldsText: string | unde
 }
 
 /** Counts the matching rows that the caller may read. */
-export async function count(call: TableCall, query: FilterGroups<string>, totals: Totals): Promise<{ total: number }> {
+export async function count(
+  call: TableCall,
+  query: FilterGroups<string>,
+  totals: Pick<Totals, 'count'>,
+): Promise<{ total: number }> {
   const allowed = required(call.permissions.read(), call.caller)
   const condition = allOf([allowed, parseFilterTexts(call.view, query)])
   return { total: await totals.count(call, condition) }

@@ -40,7 +40,7 @@ export interface TablePlan {
   readonly description: TableDescription
 }
 
-interface PlannedIndex {
+export interface PlannedIndex {
   readonly name: string
   readonly fields: readonly string[]
   readonly unique: boolean
@@ -50,7 +50,7 @@ const indexName = (table: Table, fields: readonly string[], unique: boolean): st
   `_${unique ? 'uq' : 'ix'}_${table.name.slice(0, 24)}_${fingerprint([table.name, ...fields].join('\n'))}`
 
 /** Declared indexes, one per unique field, and one per reference (used when the referenced record is deleted). */
-function indexesOf(table: Table): PlannedIndex[] {
+export function indexesOf(table: Table): PlannedIndex[] {
   const wanted = new Map<string, PlannedIndex>()
   const add = (fields: readonly string[], unique: boolean): void => {
     const name = indexName(table, fields, unique)

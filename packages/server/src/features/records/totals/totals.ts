@@ -8,7 +8,7 @@ import { callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import type { Expr } from '../../../query/expr.ts'
+import { type Expr, isNever } from '../../../query/expr.ts'
 import { readsOtherTables } from '../../../query/matches.ts'
 import type { Change } from '../changes/changes.ts'
 import type { LogBounds } from '../changes/trim.ts'
@@ -38,6 +38,14 @@ const countOf = ({ rows }: TableCall, where: SqlText): SqlText => sql`SELECT cou
 /** No row satisfies `false`. */
 const none: PageTotal = { read: {}, find: async () => 0 }
 
+/** Counts the rows of the table that satisfy the tree, in the database. */
+export async function countRows(call: TableCall, expr: Expr): Promise<number> {
+  if (isNever(expr)) return 0
+  const query = sql`SELECT (${countOf(call, call.backEnd.condition(expr, call.table))}) AS total`
+  const [row] = await call.database.all<{ total: unknown }>(query, undefined, callerKey(call.caller))
+  return Number(row?.total ?? 0)
+}
+
 export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
   const local = createLocalTotals()
   const followed = createFollowedTotals(clock, changes)
@@ -45,17 +53,14 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
 
   return {
     async count(call, expr) {
-      if (expr.kind === 'const' && !expr.value) return 0
-      const where = call.backEnd.condition(expr, call.table)
-      if (!readsOtherTables(expr)) return knownOf(call).count(call, { expr, where })
-      const query = sql`SELECT (${countOf(call, where)}) AS total`
-      const [row] = await call.database.all<{ total: unknown }>(query, undefined, callerKey(call.caller))
-      return Number(row?.total ?? 0)
+      if (isNever(expr)) return 0
+      // With `exists`, the total depends on other tables, whose changes are not tracked here.
+      if (readsOtherTables(expr)) return countRows(call, expr)
+      return knownOf(call).count(call, { expr, where: call.backEnd.condition(expr, call.table) })
     },
     atPage(call, expr, attempt) {
-      if (expr.kind === 'const' && !expr.value) return none
+      if (isNever(expr)) return none
       const where = call.backEnd.condition(expr, call.table)
-      // With `exists`, the total depends on other tables, whose changes are not tracked here.
       if (!readsOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, { expr, where })
       return { read: { alongside: countOf(call, where) }, find: async (total) => Number(total) }
     },
