@@ -243,6 +243,19 @@ for (const engine of engines)
       expect(idsOf(await claim(name))).toEqual([second.id])
     })
 
+    test('[FN-JOB-7] a retried job runs before the later ones of its key that have not begun', async () => {
+      const name = newName()
+      const [first, second] = [jobOf(name, { key: 'k' }), jobOf(name, { key: 'k' })]
+      await store.enqueue([first, second])
+      await finish((await claim(name))[0], { kind: 'dead', error: 'broken' })
+      await admin.retry(first.id)
+      for (const { id } of [first, second]) {
+        const claimed = await claim(name)
+        expect(idsOf(claimed)).toEqual([id])
+        await finish(claimed[0])
+      }
+    })
+
     test('[FN-JOB-8] jobs are listed the newest first, by function and status', async () => {
       const name = newName()
       const jobs = Array.from({ length: 5 }, () => jobOf(name))

@@ -143,7 +143,11 @@ export function createJobAdmin(tables: JobTables, clock: Clock): JobAdmin {
         if (taken.length > 0) return 'refused'
         await tx.run(sql`UPDATE ${jobs} SET status = 'waiting', ready = ${key === null ? 1 : 0}, attempt = 0,
           run_at = ${nowMs}, finished_at = NULL WHERE id = ${id}`)
-        if (key !== null) await tx.run(promoteNext(jobs, name, key))
+        if (key !== null) {
+          // Before the later ones of its key that wait, also for another attempt.
+          await tx.run(sql`UPDATE ${jobs} SET ready = 0 WHERE function = ${name} AND key = ${key} AND ready = 1`)
+          await tx.run(promoteNext(jobs, name, key))
+        }
         return 'changed'
       }),
     cancel: (id) =>
