@@ -48,7 +48,7 @@ export function runEndpoint(
 ): Reply | Promise<Reply> {
   authorize(endpoint, call.caller, call.params)
   call.query = readQuery(call.queryString)
-  const schema = (call.isFromFunction && endpoint.functionBody) || endpoint.body
+  const schema = (call.functionName !== undefined && endpoint.functionBody) || endpoint.body
   if (!schema) return endpoint.handle(call)
   if (endpoint.isBodyOptional && hasNoBody(call.headers)) {
     call.body = validate(schema, {})

@@ -38,8 +38,8 @@ export interface Call<Query = unknown, Body = unknown> {
    * nothing. Only requests of the server's own code have one.
    */
   readonly effectKey?: string
-  /** Whether a function of the application has made the request; then `functionBody` applies. */
-  readonly isFromFunction?: boolean
+  /** The function of the application that has made the request; then `functionBody` applies. */
+  readonly functionName?: string
   /** The client's IP address, after trusted proxies. */
   readonly address: string
   /**

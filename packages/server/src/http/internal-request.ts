@@ -27,7 +27,7 @@ export interface InternalRequest {
   /** See `Call`. */
   readonly effectKey?: string | undefined
   /** See `Call`. */
-  readonly isFromFunction?: boolean
+  readonly functionName?: string | undefined
   /** The address on whose behalf the request is made; none by default. */
   readonly address?: string
   readonly signal?: AbortSignal | undefined
@@ -91,7 +91,7 @@ interface Matched {
 }
 
 function createCall(internal: InternalRequest, { path, query, params }: Matched): OpenCall {
-  const { method, target, caller, requestId, effectKey, isFromFunction = false, address = '', signal } = internal
+  const { method, target, caller, requestId, effectKey, functionName, address = '', signal } = internal
   const body = method === 'GET' || method === 'HEAD' ? null : (internal.body ?? null)
   const headers = headersOf(internal.headers, body)
   return {
@@ -105,7 +105,7 @@ function createCall(internal: InternalRequest, { path, query, params }: Matched)
     queryString: query,
     requestId,
     ...(effectKey === undefined ? {} : { effectKey }),
-    isFromFunction,
+    ...(functionName === undefined ? {} : { functionName }),
     address,
     url: target,
     signal: signal ?? new AbortController().signal,

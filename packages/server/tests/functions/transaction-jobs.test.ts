@@ -126,6 +126,17 @@ describeServer('jobs of transactions', { config, settings: { projectFolder: proj
     expect(done.filter((note) => /^(failed|denied|raced)/.test(note as string))).toEqual(['raced3'])
   })
 
+  test('[DB-TX-15] conflicts of transactions are counted by the function that ran them', async () => {
+    const read = async (): Promise<number> => {
+      const { text } = await server.service.get('/metrics')
+      return Number(/functions_conflicts_total\{function="race"\} (\d+)/.exec(text)?.[1] ?? 0)
+    }
+    await server.service.post('/api/db/shared/tables/notes?upsert=true', { id: 'raced', title: 'r' })
+    const before = await read()
+    expect((await call('race', 'counted')).body).toBe(3)
+    expect(await read()).toBe(before + 2)
+  })
+
   test('[FN-TX-1] code that outlives its transaction cannot add jobs to it; after it, jobs are added at once', async () => {
     expect((await call('late', 'late')).body).toBe('The transaction in which the job was enqueued has ended')
     await ran('late outside')
@@ -181,7 +192,7 @@ for (const engine of engines)
       const ids = Array.from({ length: 4 }, () => crypto.randomUUID())
       const job = (at: number, more: object) => ({ id: ids[at], queue: 'work', input: { at }, ...more })
       const send = (...jobs: object[]) =>
-        first.send('POST', 'shared/transaction', { operations: [], jobs }, { isFromFunction: true })
+        first.send('POST', 'shared/transaction', { operations: [], jobs }, { functionName: 'work' })
       // The first node dispatches no more: only the change log has these.
       expect((await send(job(0, { key: 'k' }), job(1, { key: 'k', uniqueKey: 'u' }))).status).toBe(200)
       expect((await send(job(2, { uniqueKey: 'u' }), job(3, { delay: '1h' }))).status).toBe(200)

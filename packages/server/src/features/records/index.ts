@@ -104,8 +104,10 @@ export function createRecords(deps: RecordsDeps): Records {
   const generate = () => ({ id: newId, nowMs: clock.now() })
   const writing = { resolve, runWrite, generate, limits }
   let conflicts = 0
-  const onConflict = (): void => {
+  const conflictsOfFunctions = new Map<string, number>()
+  const onConflict = (name: string | undefined): void => {
     conflicts += 1
+    if (name !== undefined) conflictsOfFunctions.set(name, (conflictsOfFunctions.get(name) ?? 0) + 1)
   }
 
   return {
@@ -119,6 +121,13 @@ export function createRecords(deps: RecordsDeps): Records {
     metrics(metrics) {
       const help = 'Transactions refused because a record or a list has changed since it was read.'
       metrics.counter('transactions_conflicts_total', help, () => conflicts)
+      metrics.family({
+        name: 'functions_conflicts_total',
+        help: 'The same of the transactions of functions, by function: one that often runs again reads too much.',
+        type: 'counter',
+        label: 'function',
+        read: () => [...conflictsOfFunctions],
+      })
     },
     reconfigured: () => totals.clear(),
     drain: { stage: 'last', run: async () => feed.close() },

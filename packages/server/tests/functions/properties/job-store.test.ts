@@ -145,7 +145,7 @@ for (const engine of engines)
           expect(await store.renew(one.node)).toEqual(model.renew(one.node, nowMs))
           return
         case 'crash':
-          // Nobody reports the end of its attempts any more. Those of a node that lives report it however late.
+          // The end of its attempts is never reported. A node that lives reports it, however late.
           attempts.splice(0, Infinity, ...attempts.filter((attempt) => attempt.node !== one.node))
           return
         case 'wait':

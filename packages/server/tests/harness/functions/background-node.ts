@@ -111,7 +111,7 @@ let requests = 0
 interface As {
   readonly requestId?: string
   readonly effectKey?: string
-  readonly isFromFunction?: boolean
+  readonly functionName?: string
 }
 
 /** A node: the records endpoints and the functions behind them. */
@@ -170,7 +170,7 @@ export async function openNode(
         caller: root,
         requestId: as.requestId ?? `test-${++requests}`,
         effectKey: as.effectKey,
-        isFromFunction: as.isFromFunction === true,
+        functionName: as.functionName,
       })
       const { status } = response
       return { status, body: (await response.json()) as Record<string, unknown>, headers: response.headers }

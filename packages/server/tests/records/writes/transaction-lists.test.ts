@@ -221,6 +221,10 @@ describeServer('checks of lists', { config }, (server) => {
     await service.delete(`${items}/a`)
     expectConflict(await send(check))
     expect(await conflicts()).toBe(before + 1)
+    // The refusal is stored under the key, and a repeated request gets it.
+    const body = { operations: [{ table: 'items', check }, insert] }
+    for (const _ of [1, 2]) expectConflict(await alice.post(path, body, { 'Idempotency-Key': 'refused' }))
+    expect(await conflicts()).toBe(before + 2)
   })
 
   test('[DB-TX-13] at most 50 lists, and only from their start', async () => {

@@ -104,7 +104,7 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
           caller: as === 'caller' && caller ? caller : functionsCaller,
           requestId: requestIdOf(name, requestId),
           effectKey: isEffect ? `${effects}:${++writes}` : undefined,
-          isFromFunction: true,
+          functionName: name,
           signal,
         }),
       )

@@ -6,6 +6,7 @@ import { batchOperationsMax } from '../../../../limits/api.ts'
 import type { CheckTransactionJobs } from '../../../transaction-jobs.ts'
 import { common } from '../../table-endpoint.ts'
 import type { WriteEndpointsDeps } from '../endpoints.ts'
+import type { Write } from '../write-context.ts'
 import { runTransaction, transactionShape } from './transaction.ts'
 import {
   functionTransactionBody,
@@ -31,8 +32,8 @@ const transactionReply = z.object({
 const isInsert = ({ kind }: Operation): boolean => kind === 'insert'
 
 export interface TransactionDeps extends WriteEndpointsDeps {
-  /** Called for each transaction that is refused because a condition does not hold. */
-  readonly onConflict: () => void
+  /** Called for each transaction that is refused because a condition does not hold, with the function that ran it. */
+  readonly onConflict: (functionName: string | undefined) => void
   /** Checks the jobs that a function adds. */
   readonly checkJobs: CheckTransactionJobs
 }
@@ -66,16 +67,15 @@ export function transactionEndpoint({
       const [first = await resolve(call)] = calls.values()
       const jobs = given.length > 0 ? await checkJobs(given) : []
       const options = { bytesMax: limits.bytesMax(), showsVersions: call.query.versions, jobs }
-      const reply = runWrite(
-        call,
-        first,
-        () => transactionShape(operations),
-        (write) => runTransaction(write, operations, options),
-        { spansTables: calls.size > 1, ...(operations.every(isInsert) ? { foresees: 'insert' } : {}) },
-      )
-      return reply.catch((error) => {
-        if (isFailedCondition(error)) onConflict()
-        throw error
+      // Counted where it happens: a request with an Idempotency-Key gets its refusal as a stored response.
+      const work = (write: Write) =>
+        runTransaction(write, operations, options).catch((error) => {
+          if (isFailedCondition(error)) onConflict(call.functionName)
+          throw error
+        })
+      return runWrite(call, first, () => transactionShape(operations), work, {
+        spansTables: calls.size > 1,
+        ...(operations.every(isInsert) ? { foresees: 'insert' } : {}),
       })
     },
   })
