@@ -49,6 +49,17 @@ export const functionRequestsMax = 64
 export const functionLogLinesPerSecond = 200
 /** Characters of a message and of the JSON of its fields. */
 export const functionLogCharsMax = 8 * KiB
+/** Lines that a node keeps for operators: of one function, and of all. */
+export const recentLinesOfFunctionMax = 1000
+export const recentLinesOfFunctionBytesMax = MiB
+export const recentLinesMax = 10_000
+export const recentLinesBytesMax = 8 * MiB
+/** Lines of one response, unless the request says otherwise, and at most; and their bytes in memory. */
+export const recentLinesListed = 100
+export const recentLinesListedMax = 1000
+export const recentLinesListedBytes = MiB
+/** How often `plinth functions logs --follow` asks for more. */
+export const functionLogPollMs = 1000
 
 // Hooks before writes
 /** For the hooks of one write. */

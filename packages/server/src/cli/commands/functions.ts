@@ -1,4 +1,7 @@
-/** `plinth functions`: lists the functions and jobs of a running server, and manages them. */
+/** `plinth functions`: lists the functions, jobs and log lines of a running server, and manages them. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineError } from '../../engines/sql/error.ts'
+import { functionLogPollMs, recentLinesListedMax } from '../../limits/functions.ts'
 import { type AdminCall, createAdminCall } from '../admin-call.ts'
 import { type Call, type Command, type Terminal, UsageError } from '../command.ts'
 import { findRunningServer } from '../running-server.ts'
@@ -6,11 +9,13 @@ import { configOptions } from '../serve.ts'
 
 export const functionsCommand: Command = {
   name: 'functions',
-  summary: 'List functions and jobs, retry or cancel a job, or pause a queue',
+  summary: 'List functions, jobs and log lines, retry or cancel a job, or pause a queue',
   operands: ['<action>', '[name]'],
   options: {
     queue: { value: '<name>', help: 'jobs: only those of this queue or function' },
     status: { value: '<word>', help: 'jobs: waiting, running, done, failed or dead' },
+    level: { value: '<word>', help: 'logs: the least level: debug, info, warn or error' },
+    follow: { help: 'logs: wait for more lines, until Ctrl-C' },
     url: { value: '<address>', help: 'Any node of the server (default: the one serving the data folder)' },
     ...configOptions,
   },
@@ -21,9 +26,10 @@ export const functionsCommand: Command = {
   cancel <job>     Cancel an unfinished job
   pause <queue>    Start no more jobs of a queue or function
   resume <queue>   Start them again
+  logs [function]  The latest log lines and failures that the node keeps in memory
 
 Calls a running server with its service key. For a server on PostgreSQL, give --url and
-PLINTH_SERVICE_KEY.`,
+PLINTH_SERVICE_KEY. Each of several nodes has the lines of what it has run.`,
   run,
 }
 
@@ -63,6 +69,47 @@ const jobs: Action =
       terminal.out([id, name, state, `attempt ${attempt}`, runAt, ...(error === null ? [] : [error])].join('  '))
   }
 
+interface ListedLine {
+  readonly at: string
+  readonly level: string
+  readonly function: string
+  readonly message: string
+  readonly data: object | null
+  readonly location: string | null
+}
+
+interface LinePage {
+  readonly items: readonly ListedLine[]
+  readonly cursor: string
+  readonly gap: boolean
+}
+
+const formatLine = ({ at, level, function: name, message, data, location }: ListedLine): string =>
+  [at, level, name, message, ...(data ? [JSON.stringify(data)] : []), ...(location ? [location] : [])].join('  ')
+
+const logs: Action =
+  (name, { options: { level, follow } }) =>
+  async (call, terminal) => {
+    let page: LinePage | null = null
+    for (;;) {
+      const query = new URLSearchParams({
+        ...(name && { function: name }),
+        ...(level && { level }),
+        ...(page && { cursor: page.cursor, limit: String(recentLinesListedMax) }),
+      })
+      try {
+        page = await call<LinePage>('GET', `/logs?${query}`)
+        if (page.gap) terminal.error('Lines are missing here: they were dropped, or the server has started again.')
+        for (const line of page.items) terminal.out(formatLine(line))
+      } catch (error) {
+        // The server is starting again.
+        if (!page || !(error instanceof EngineError)) throw error
+      }
+      if (follow === undefined) return
+      await sleep(functionLogPollMs)
+    }
+  }
+
 /** An action on one job or queue. */
 const post =
   (path: 'jobs' | 'queues', verb: string, done: string): Action =>
@@ -72,13 +119,14 @@ const post =
     terminal.out(`${name} is ${done}.`)
   }
 
-/** Actions, and what their operand names. */
+/** Actions, and what their operand names; in brackets if it may be absent. */
 const actions: Readonly<Record<string, readonly [act: Action, needs: string | null]>> = {
   list: [list, null],
   jobs: [jobs, null],
   retry: [post('jobs', 'retry', 'due'), 'job'],
   cancel: [post('jobs', 'cancel', 'canceled'), 'job'],
   pause: [post('queues', 'pause', 'paused'), 'queue'],
+  logs: [logs, '[function]'],
   resume: [post('queues', 'resume', 'resumed'), 'queue'],
 }
 
@@ -94,7 +142,9 @@ async function run(call: Call): Promise<number> {
       `"${action}" is not an action of \`plinth functions\`. Available: ${Object.keys(actions).join(', ')}.`,
     )
   const [act, needs] = found
-  if (needs !== null && name === undefined) throw new UsageError(`\`plinth functions ${action}\` needs <${needs}>.`)
+  const isOptional = needs?.startsWith('[') ?? false
+  if (needs !== null && !isOptional && name === undefined)
+    throw new UsageError(`\`plinth functions ${action}\` needs <${needs}>.`)
   if (needs === null && name !== undefined)
     throw new UsageError(`\`plinth functions ${action}\` does not take "${name}".`)
   const work = act(name ?? '', call)

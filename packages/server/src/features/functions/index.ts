@@ -25,6 +25,8 @@ import { createEnqueueEndpoint } from './jobs/enqueue-endpoint.ts'
 import { createJobEndpoints } from './jobs/job-endpoints.ts'
 import { registerJobMetrics } from './jobs/job-metrics.ts'
 import { createRunJob } from './jobs/run-job.ts'
+import { createLogEndpoint } from './logs/endpoint.ts'
+import { RecentLines } from './logs/recent-lines.ts'
 import { createMailEndpoint } from './mail/endpoints.ts'
 import { createRunPlatformJob } from './platform-jobs.ts'
 import { createSecretEndpoints } from './secrets/endpoints.ts'
@@ -64,7 +66,8 @@ export function createFunctions(deps: FunctionsDeps): Functions {
   const { projectFolder, environment } = settings
   const secrets = createSecretStore({ sql, secret, environment, clock })
   const code = new FunctionCode({ hosts, projectFolder, readSecrets: secrets.read, log })
-  const invoker = createInvoker({ hosts, run, secrets: () => code.current.secrets, clock, log })
+  const lines = new RecentLines()
+  const invoker = createInvoker({ hosts, run, secrets: () => code.current.secrets, lines, clock, log })
   const hooks = createBeforeHooks({ declared: () => code.current.hooks, invoker, clock, log })
   const runJob = createRunJob({ invoker, definitions: () => code.current.definitions })
   const background: Background = new Background({
@@ -101,6 +104,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     background,
     endpoints: [
       ...createFunctionEndpoints({ served: () => code.current.served, invoker, counters, url }),
+      createLogEndpoint({ lines, secret, projectFolder }),
       createFunctionList({ definitions: () => code.current.definitions, invoker, projectFolder }),
       createEnqueueEndpoint({ background, clock }),
       ...createJobEndpoints({ background, secret }),

@@ -32,7 +32,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('small', 'functions.mail', 'functions.secrets.set', 'functions.secrets.remove'),
   'functions.secrets.list': { fixedKiB: 256, because: 'a thousand names of 128 characters with their times' },
   // At most 200 jobs with errors of 2,000 characters; of schedules ten runs each.
-  ...all('page', 'functions.listJobs', 'functions.listSchedules'),
+  ...all('page', 'functions.logs', 'functions.listJobs', 'functions.listSchedules'),
   ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),
   ...all('file', 'storage.download'),
   'admin.importUsers': { fixedKiB: 4096, because: 'a thousand entries of 500 characters of error, given twice' },

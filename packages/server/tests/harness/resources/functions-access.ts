@@ -20,6 +20,7 @@ export const functionsAccess = {
     scope: 'functions:admin:*:*',
     send: (client: Client) => client.get('/api/functions'),
   },
+  'functions.logs': { ...admin, send: (client: Client) => client.get('/api/functions/logs') },
   'functions.listJobs': { ...admin, send: (client: Client) => client.get('/api/functions/jobs') },
   'functions.enqueue': { ...missing, send: (client: Client) => client.post('/api/functions/jobs', { queue: 'none' }) },
   'functions.getJob': { ...missing, send: (client: Client) => client.get('/api/functions/jobs/none') },

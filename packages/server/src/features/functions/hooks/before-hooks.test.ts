@@ -12,6 +12,7 @@ import { MiB } from '../../../limits/units.ts'
 import type { HookEvent, HookRefusal } from '../../before-hooks.ts'
 import type { BeforeDefinition } from '../definitions/definition.ts'
 import { createInvoker } from '../invoke/invoker.ts'
+import { RecentLines } from '../logs/recent-lines.ts'
 import { createBeforeHooks } from './before-hooks.ts'
 import { hooksInOrder } from './declared-hooks.ts'
 
@@ -47,7 +48,7 @@ async function openHooks(code: string) {
   const declared = hooksInOrder(functions as unknown as readonly BeforeDefinition[], files)
   let messages = 0
   const run = async () => new Response(null, { status: 404 })
-  const invoker = createInvoker({ hosts: pool, run, secrets: () => ({}), clock, log })
+  const invoker = createInvoker({ hosts: pool, run, secrets: () => ({}), lines: new RecentLines(), clock, log })
   const hooks = createBeforeHooks({
     declared: () => declared,
     invoker: {

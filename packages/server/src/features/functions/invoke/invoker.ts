@@ -16,6 +16,7 @@ import {
   type InvocationResult,
 } from '../../../engines/hosts/hosts.ts'
 import type { RunInternally } from '../../../http/internal-request.ts'
+import type { RecentLines } from '../logs/recent-lines.ts'
 import { redactValue } from '../secrets/redaction.ts'
 import { type Fault, faultOf } from './failures.ts'
 
@@ -32,6 +33,8 @@ export interface InvokerDeps {
   readonly run: RunInternally
   /** The values of all declared secrets. */
   readonly secrets: () => Readonly<Record<string, string>>
+  /** Keeps the lines and failures of functions for operators. */
+  readonly lines: RecentLines
   readonly clock: Clock
   readonly log: Log
 }
@@ -83,7 +86,7 @@ function requestIdOf(name: string, cause: string): string {
   return `fn:${Number(depth) + 1}:${name}:${cause.slice(prefix.length)}`
 }
 
-export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps): Invoker {
+export function createInvoker({ hosts, run, secrets, lines, clock, log }: InvokerDeps): Invoker {
   const counts = new Map<string, FunctionCounts>()
   const countsOf = (name: string): FunctionCounts => {
     const known = counts.get(name) ?? { calls: 0, failures: 0, isFailing: false, lastError: null }
@@ -115,6 +118,7 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
     ({ name, requestId }: FunctionCall) =>
     (level: HostLogLevel, message: string, data?: object): void => {
       const fields = redactValue({ function: name, message, requestId, ...(data && { data }) }, secrets())
+      lines.add({ ...fields, level, data: fields.data ?? null, location: null, atMs: clock.now() })
       if (level === 'debug') log.debug('functions.debug', fields)
       else if (level === 'info') log.info('functions.info', fields)
       else if (level === 'warn') log.warn('functions.warning', fields)
@@ -136,6 +140,7 @@ export function createInvoker({ hosts, run, secrets, clock, log }: InvokerDeps):
     count.failures++
     count.isFailing = true
     count.lastError = { at: new Date(clock.now()).toISOString(), message, location }
+    lines.add({ level: 'error', function: name, message, requestId, location, data: { reason }, atMs: clock.now() })
     const at = location ? { location: `${location.file}:${location.line}` } : {}
     log.error('functions.failed', { function: name, reason, message, requestId, ...at, ...(stack && { stack }) })
   }
