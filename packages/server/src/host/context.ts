@@ -2,11 +2,12 @@
 import { createClient, files, records } from 'plinth-client'
 import type { CallerContext, Context } from '../config/sections/functions/context.ts'
 import type { InvocationContext } from '../engines/hosts/hosts.ts'
+import type { CallerRefusals } from './caller-refusals.ts'
 import { log } from './log-lines.ts'
 import { createMailSender } from './mail-sender.ts'
 import type { MailTemplates } from './mail-templates.ts'
 import { createKv, createPush, createVector, type Post } from './platform-clients.ts'
-import { createServerFetch, type SendRequest } from './server-requests.ts'
+import { createServerFetch, type SendRequest, type ServerFetchParts } from './server-requests.ts'
 import { createTransactionJobs } from './transaction-jobs.ts'
 
 export type PrepareInput = (
@@ -26,6 +27,8 @@ export interface ContextParts {
   /** The input of a job as its queue takes it. Throws `HttpError` 400 where it does not fit. */
   readonly prepareInput: PrepareInput
   readonly mailTemplates: MailTemplates
+  /** Notes what the server refuses to `ctx.db`. */
+  readonly refusals: CallerRefusals
 }
 
 type Client = ReturnType<typeof createClient>
@@ -41,18 +44,18 @@ const lazy = <Value>(create: () => Value): (() => Value) => {
 export type AnyContext = Omit<Context, 'db'> & { readonly db?: CallerContext['db'] | undefined }
 
 export function createContext(parts: ContextParts): AnyContext {
-  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch, mailTemplates, prepareInput } = parts
+  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch, mailTemplates, prepareInput, refusals } = parts
   const startedMs = performance.now()
-  const clientAs = (as: 'caller' | 'service') =>
+  const clientAs = (as: 'caller' | 'service', onResponse?: ServerFetchParts['onResponse']) =>
     lazy<Client>(() =>
       createClient(url, [records, files], {
-        fetch: createServerFetch(url, as, sendRequest),
+        fetch: createServerFetch({ url, as, sendRequest, ...(onResponse && { onResponse }) }),
         // The deadline of the invocation bounds every request, and the server answers without a network.
         timeout: timeoutMs + 1000,
         retries: 0,
       }),
     )
-  const asCaller = clientAs('caller')
+  const asCaller = clientAs('caller', (response) => refusals.note(response))
   const asService = clientAs('service')
   const jobs = createTransactionJobs(given.jobId)
   const databasesOf =

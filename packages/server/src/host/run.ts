@@ -5,6 +5,7 @@ import { findLocation } from '../config/sections/functions/location.ts'
 import type { BeforeInput, HostFailure, HttpInput } from '../engines/hosts/hosts.ts'
 import type { InvokeMessage } from '../engines/hosts/protocol.ts'
 import { runBefore } from './before.ts'
+import { CallerRefusals } from './caller-refusals.ts'
 import { send } from './channel.ts'
 import { type AnyContext, createContext, type PrepareInput } from './context.ts'
 import { checkCaller, parseInput } from './input.ts'
@@ -34,6 +35,7 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
   const controller = new AbortController()
   const window = new StreamWindow()
   const { signal } = controller
+  const refusals = new CallerRefusals()
   const prepareInput = prepareInputFor(parts.functions)
 
   async function run(): Promise<void> {
@@ -52,6 +54,7 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
         outboundFetch,
         mailTemplates,
         prepareInput,
+        refusals,
       })
       if (declared.kind === 'before') {
         const outcome = await runBefore(parts.functions, input as BeforeInput, ctx, failureOf)
@@ -62,7 +65,7 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
       else if (isStream(result)) await sendStream(id, result, window, signal)
       else send({ type: 'value', id, json: toJson(result) })
     } catch (error) {
-      send({ type: 'failed', id, failure: failureOf(error) })
+      send({ type: 'failed', id, failure: refusalOf(error, refusals) ?? failureOf(error) })
     } finally {
       onEnd()
     }
@@ -135,6 +138,13 @@ const runs: { readonly [Kind in Exclude<Exported['kind'], 'before'>]: Run<Kind> 
   webhook() {
     throw new Error('Webhooks have no code')
   },
+}
+
+/** What the server has refused to the caller is the caller's response. */
+function refusalOf(error: unknown, refusals: CallerRefusals): HostFailure | null {
+  if (!refusals.includes(error)) return null
+  const { status, slug, message, data } = error
+  return { kind: 'refused', status, slug, message, ...(data === undefined ? {} : { data }) }
 }
 
 function failureOf(error: unknown): HostFailure {

@@ -29,8 +29,17 @@ export function createSender(id: string): SendRequest {
     ) as Promise<HostResponse>
 }
 
-/** The client's `fetch`. `url` is that of the server. */
-export const createServerFetch = (url: string, as: 'caller' | 'service', sendRequest: SendRequest): typeof fetch =>
+export interface ServerFetchParts {
+  /** Of the server. */
+  readonly url: string
+  readonly as: 'caller' | 'service'
+  readonly sendRequest: SendRequest
+  /** May replace a response. */
+  readonly onResponse?: (response: HostResponse) => HostResponse
+}
+
+/** The client's `fetch`. */
+export const createServerFetch = ({ url, as, sendRequest, onResponse }: ServerFetchParts): typeof fetch =>
   // The client calls it with a URL and plain options only.
   (async (target: string, init: RequestInit = {}) => {
     init.signal?.throwIfAborted()
@@ -39,7 +48,8 @@ export const createServerFetch = (url: string, as: 'caller' | 'service', sendReq
       path: target.slice(url.length),
       ...(await contentOf(init)),
     })
-    const { status, headers, body } = await unlessAborted(response, init.signal ?? null)
+    const answered = await unlessAborted(response, init.signal ?? null)
+    const { status, headers, body } = onResponse?.(answered) ?? answered
     return new Response(body as BodyInit | null, { status, headers: { ...headers } })
   }) as unknown as typeof fetch
 

@@ -48,6 +48,11 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly url: string
   /** Aborted when the client disconnects before the response. */
   readonly signal: AbortSignal
+  /**
+   * Sets after how many seconds without traffic the connection is closed, from 1 to 255; 0 for never, which the
+   * caller must bound. Requests of the server's own code have no connection.
+   */
+  readonly setIdleSeconds?: (seconds: number) => void
   /** For endpoints whose body is not JSON. */
   readonly rawBody: RequestBody
 }
@@ -100,6 +105,11 @@ export interface Endpoint<Query = unknown, Body = unknown> {
    * anonymous one. Used by the health endpoint only.
    */
   readonly ignoresCredentials?: true
+  /**
+   * Whether `Authorization` may be meant for the application: what is no valid token of this server then makes an
+   * anonymous caller instead of 401. Asked only about a request with such a header. Wrong service keys stay refused.
+   */
+  readonly allowsForeignAuthorization?: (request: { readonly method: string; readonly path: string }) => boolean
   readonly rateLimit: RateLimitGroup | null
   /** Query parameters as strings, each at most once; none if absent. Unknown names are 400. */
   readonly query?: z.ZodType<Query>

@@ -64,6 +64,7 @@ interface Options extends SocketProofs {
   readonly drainTimeoutMs?: number
   readonly bodyBytesMax?: number
   readonly unread?: UnreadResponsesOptions
+  readonly idleSeconds?: number
 }
 
 const open: (() => Promise<void>)[] = []
@@ -102,8 +103,8 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),
     },
   }
-  const { drainTimeoutMs = 5000, bodyBytesMax = 1024 * 1024 * MiB, unread } = options
-  const bounds = { drainTimeoutMs, bodyBytesMax, ...(unread ? { unread } : {}) }
+  const { drainTimeoutMs = 5000, bodyBytesMax = 1024 * 1024 * MiB, unread, idleSeconds } = options
+  const bounds = { drainTimeoutMs, bodyBytesMax, ...(unread && { unread }), ...(idleSeconds && { idleSeconds }) }
   const server: Server = openServer({ host: '127.0.0.1', port: 0, ...bounds, ...served })
   open.push(async () => {
     metrics.close()

@@ -58,6 +58,7 @@ export function createContext(
     get signal() {
       return request.signal
     },
+    setIdleSeconds: (seconds) => runtime.timeout(request, seconds),
     rawBody: createRequestBody(request),
     name,
     request,

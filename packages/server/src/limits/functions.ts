@@ -41,6 +41,8 @@ export const functionResultBytesMax = 8 * MiB
 export const functionRawBodyBytesMax = 32 * MiB
 /** The body of a request of a function to the server. */
 export const functionRequestBytesMax = 64 * MiB
+/** Refusals of the caller's requests that an invocation remembers; older ones are opaque to the caller. */
+export const functionRefusalsMax = 100
 /** Requests of one invocation to the server that are under way at a time; others wait. */
 export const functionRequestsMax = 64
 

@@ -19,12 +19,23 @@ export const crash = rpc({ caller: 'anyone' }, () => process.exit(1))
 export const count = rpc({ caller: 'anyone' }, async function* (to) { for (let n = 1; n <= to; n++) yield { n } })
 export const half = rpc({ caller: 'anyone' }, async function* () { yield 1; throw new HttpError(402, 'pay-first', 'Pay') })
 export const save = rpc({ caller: 'anyone' }, async (input, ctx) => (await ctx.db('shared').notes.insert(input)).title)
+export const read = rpc({ caller: 'anyone' }, (id, ctx) => ctx.db('shared').notes.get(id))
 export const force = rpc({ caller: 'anyone' }, async (input, ctx) => (await ctx.service.db('shared').notes.insert(input)).title)
 export const keep = rpc({ caller: 'anyone' }, async (input, ctx) => {
   await ctx.kv('cache').set('k', { input })
   await ctx.files('docs').upload('a.txt', 'text of a file', { contentType: 'text/plain' })
   return [await ctx.kv('cache').get('k'), await (await ctx.files('docs').download('a.txt')).text()]
 })
+export const hidden = rpc({ caller: 'anyone' }, (id, ctx) => ctx.service.db('shared').notes.get(id))
+export const masked = rpc({ caller: 'anyone' }, async (id, ctx) => {
+  await ctx.db('shared').notes.find(id)
+  return ctx.service.db('shared').notes.get(id)
+})
+export const inside = rpc({ caller: 'anyone' }, (id, ctx) => ctx.db('shared').transaction((tx) => tx.notes.get(id)))
+export const guarded = http.get('/guarded/:id', {}, async (request, ctx) => Response.json(await ctx.db('shared').notes.get(ctx.params.id)))
+export const wrapped = rpc({ caller: 'anyone' }, (id, ctx) => ctx.db('shared').notes.get(id).catch((cause) => { throw new Error('wrapped', { cause }) }))
+export const rows = rpc({ caller: 'anyone' }, async function* (id, ctx) { yield 1; yield await ctx.db('shared').notes.get(id) })
+export const who = http.post('/who', {}, (request, ctx) => Response.json({ user: ctx.auth?.id ?? null, sent: request.headers.get('authorization') }))
 export const reach = rpc({ caller: 'anyone' }, async (url, ctx) => (await ctx.fetch(url)).text())
 export const hook = http.post('/hooks/:name', { rawBody: true }, async (request, ctx) =>
   new Response(await request.arrayBuffer(), { status: 202, headers: [['x-name', ctx.params.name], ['content-type', 'application/x-own'], ['set-cookie', 'a=1'], ['set-cookie', 'b=2'], ['x-query', new URL(request.url).search]] }))
@@ -37,7 +48,10 @@ const config = {
   databases: {
     shared: {
       tables: {
-        notes: { schema: { title: { type: 'string' } }, access: { insert: (auth: object | null) => auth !== null } },
+        notes: {
+          schema: { title: { type: 'string' } },
+          access: { read: true, insert: (auth: object | null) => auth !== null },
+        },
       },
     },
   },
@@ -136,9 +150,59 @@ describeServer('functions', { config, settings: { projectFolder: project.folder 
 
   test('[FN-9] ctx.db obeys the access rules of the caller, ctx.service.db does not', async () => {
     expect((await call('save', { title: 'a' }, server.as('u1'))).body).toBe('a')
-    expect((await call('save', { title: 'b' })).status).toBe(500)
-    expect(server.logged()).toContain('Authentication required')
     expect((await call('force', { title: 'c' })).body).toBe('c')
+  })
+
+  const refusals: readonly (readonly [name: string, input: unknown, status: number, slug: string])[] = [
+    ['save', { title: 'b' }, 401, 'authentication-required'],
+    ['read', 'none', 404, 'not-found'],
+    ['inside', 'none', 404, 'not-found'],
+    ['hidden', 'none', 500, 'internal'],
+    ['masked', 'none', 500, 'internal'],
+    ['wrapped', 'none', 500, 'internal'],
+  ]
+  for (const [name, input, status, slug] of refusals)
+    test(`[FN-16] ${name}: a refusal that is not caught is ${status} ${slug}`, async () => {
+      const refused = await call(name, input)
+      expect([refused.status, refused.body.slug]).toEqual([status, slug])
+    })
+
+  test('[FN-16] a refusal of the caller has the data of the server, also for http functions and streams', async () => {
+    const invalid = await call('save', { title: 7 }, server.as('u1'))
+    expect([invalid.status, invalid.body.slug, invalid.body.data.title.code]).toEqual([400, 'invalid-input', 'type'])
+    expect((await server.anonymous.get('/api/fn/guarded/none')).body).toEqual({
+      code: 404,
+      message: 'Record not found',
+      slug: 'not-found',
+    })
+    const client = createClient(server.url, [functions])
+    const error = await Array.fromAsync(client.stream('rows', 'none')).catch((thrown) => thrown)
+    expect(isPlinthError(error, 'not-found') && error.status).toBe(404)
+    client.close()
+  })
+
+  test('[FN-17] an http function is called anonymously under an Authorization that is not a valid token', async () => {
+    const post = async (path: string, authorization: string, headers = {}) => {
+      const given = { authorization, ...headers }
+      const response = await fetch(`${server.url}/api/fn/${path}`, { method: 'POST', headers: given })
+      return [response.status, await response.json()] as const
+    }
+    for (const authorization of ['Basic dXNlcjpwYXNz', 'Bearer sk_live_123', 'Signature keyId="a"'])
+      expect(await post('who', authorization)).toEqual([200, { user: null, sent: authorization }])
+    const valid = `Bearer ${await server.token('u1')}`
+    expect(await post('who', valid)).toEqual([200, { user: 'u1', sent: valid }])
+    // Of a user whose sessions are over.
+    const credentials = { email: 'ada@example.com', password: 'correct horse battery' }
+    const { body: session } = await server.anonymous.post('/api/auth/signup', credentials)
+    const authorization = `Bearer ${session.accessToken}`
+    expect((await post('who', authorization))[1].user).toBe(session.user.id)
+    await server.service.post(`/api/auth/admin/users/${session.user.id}/revoke`, {})
+    expect(await post('who', authorization)).toEqual([200, { user: null, sent: authorization }])
+    expect((await post('mine', authorization))[0]).toBe(401)
+    // A function of kind rpc is strict, and so is a service key anywhere.
+    expect((await post('hello', 'Basic dXNlcjpwYXNz'))[0]).toBe(401)
+    expect((await post('who', 'Basic a', { 'x-platform-service-key': 'wrong' }))[0]).toBe(401)
+    expect((await post('missing', 'Basic a'))[0]).toBe(401)
   })
 
   test('[FN-10] ctx.kv and ctx.files act with the permissions of the server', async () => {

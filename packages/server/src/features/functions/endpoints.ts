@@ -1,7 +1,6 @@
 /** The endpoints below `/api/fn`: one per method, because functions have paths of their own. */
 import { type Endpoint, endpoint, type Method } from '../../http/endpoint.ts'
-import { functionTimeoutMsMax } from '../../limits/functions.ts'
-import { functionsPath, type ServeDeps, serveFunction } from './invoke/serve.ts'
+import { findHttp, functionsPath, type ServeDeps, serveFunction } from './invoke/serve.ts'
 
 const methods: readonly (readonly [method: Method, name: string, summary: string])[] = [
   ['GET', 'functions.get', 'Call a function that serves GET'],
@@ -25,7 +24,7 @@ export const createFunctionEndpoints = (deps: ServeDeps): readonly Endpoint[] =>
       description: callDescription,
       credentials: 'rules',
       rateLimit: 'functions',
-      answerSeconds: Math.min(255, functionTimeoutMsMax / 1000 + 5),
+      allowsForeignAuthorization: (request) => findHttp(deps.served(), request) !== null,
       ...(method === 'GET' || method === 'DELETE' ? {} : { accepts: { contentType: 'application/json' } }),
       replies: { 200: { description: 'The result of the function' } },
       errors: [400, 401, 403, 404, 413, 415, 503, 504],

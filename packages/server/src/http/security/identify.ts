@@ -1,7 +1,7 @@
 /** Authenticates the caller of a request, by service key or bearer token, and counts it against the rate limit. */
 import type { Caller, UserCaller } from '../../access/caller.ts'
 import type { ServiceKeys } from '../../access/service-keys.ts'
-import { invalidServiceKey } from '../../errors.ts'
+import { ApiError, invalidServiceKey } from '../../errors.ts'
 import type { Endpoint } from '../endpoint.ts'
 import type { RequestContext } from '../request-context.ts'
 import { parseBearer, scopesOf } from './authorization.ts'
@@ -28,19 +28,35 @@ export function identify(parts: IdentifyParts, endpoint: Endpoint, context: Requ
   const group = endpoint.rateLimit ?? (key === null || service ? null : 'auth')
   if (service && (group === null || isExempt(service, group, scopesOf(endpoint, params)))) return service
   const counting = group === null ? undefined : parts.limiter.count(group, address)
-  const proceed = (): Caller | Promise<Caller> => service ?? identifyUser(parts, key, context)
+  const proceed = (): Caller | Promise<Caller> => service ?? identifyUser(parts, endpoint, key, context)
   return counting instanceof Promise ? counting.then(proceed) : proceed()
 }
 
 function identifyUser(
   { authenticate }: IdentifyParts,
+  { allowsForeignAuthorization }: Endpoint,
   badKey: string | null,
-  { headers, caller }: RequestContext,
+  context: RequestContext,
 ): Caller | Promise<Caller> {
   if (badKey !== null) throw invalidServiceKey()
+  const { headers, caller } = context
   const authorization = headers.get('authorization')
-  return authorization === null ? caller : authenticate(parseBearer(authorization))
+  if (authorization === null) return caller
+  const refused = (error: unknown): Caller => {
+    if (!isRefusal(error) || !allowsForeignAuthorization?.(context)) throw error
+    return caller
+  }
+  try {
+    const user = authenticate(parseBearer(authorization))
+    return user instanceof Promise ? user.catch(refused) : user
+  } catch (error) {
+    return refused(error)
+  }
 }
+
+/** Whether credentials are not valid, as opposed to not checked: an engine may be unavailable. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof ApiError && (error.status === 401 || error.status === 403)
 
 /**
  * Bodies can trickle in for hours, so the user is authenticated again after reading: the session may have been revoked

@@ -9,11 +9,12 @@ import { hasNoBody, parseJson, readJsonValue } from '../../../http/input/body.ts
 import { bytes, empty, jsonText } from '../../../http/replies/reply.ts'
 import { functionInputBytesMax, functionRawBodyBytesMax } from '../../../limits/functions.ts'
 import type { HttpDefinition, RpcDefinition } from '../definitions/definition.ts'
-import type { HttpPaths } from '../definitions/http-paths.ts'
+import type { FoundPath, HttpPaths } from '../definitions/http-paths.ts'
 import { countCall } from '../definitions/limit.ts'
 import { eventStream } from './events.ts'
 import { toApiError } from './failures.ts'
-import type { Invoker } from './invoker.ts'
+import { keepConnection, releasingAtEnd } from './kept-connection.ts'
+import type { FunctionCall, Invoker } from './invoker.ts'
 
 /** The functions that callers can reach. */
 export interface ServedFunctions {
@@ -36,13 +37,18 @@ const withheld = /^(?:x-platform-service-key|connection|keep-alive|transfer-enco
 /** Headers of a response that the runtime sets. */
 const ours = /^(?:connection|keep-alive|transfer-encoding|upgrade|content-length|date|set-cookie)$/
 
+/** The function of kind `http` that serves a request; null if none does. */
+export function findHttp({ paths }: ServedFunctions, request: Pick<Call, 'method' | 'path'>): FoundPath | null {
+  const path = request.path.slice(functionsPath.length)
+  return paths(request.method, path) ?? (request.method === 'HEAD' ? paths('GET', path) : null)
+}
+
 /** Replies to one request below `/api/fn`. */
 export async function serveFunction(deps: ServeDeps, call: Call): Promise<Reply> {
-  const { rpc, paths } = deps.served()
-  const path = call.path.slice(functionsPath.length)
-  const found = paths(call.method, path) ?? (call.method === 'HEAD' ? paths('GET', path) : null)
+  const served = deps.served()
+  const found = findHttp(served, call)
   if (found) return serveHttp(deps, call, found.definition, found.params)
-  const definition = call.method === 'POST' ? rpc.get(path.slice(1)) : undefined
+  const definition = call.method === 'POST' ? served.rpc.get(call.path.slice(functionsPath.length + 1)) : undefined
   if (!definition) throw notFound('Function')
   return serveRpc(deps, call, definition)
 }
@@ -66,16 +72,7 @@ async function serveRpc(deps: ServeDeps, call: Call, definition: RpcDefinition):
   const input = hasNoBody(headers)
     ? null
     : await readJsonValue(headers.get('content-type'), rawBody, functionInputBytesMax)
-  const result = await invoke(deps, { name, input, caller, requestId, timeoutMs, signal })
-  if (result.kind === 'value') return jsonText(result.json ?? 'null')
-  if (result.kind === 'stream')
-    return bytes({ kind: 'stream', stream: eventStream(result.values) }, 200, {
-      'Content-Type': 'text/event-stream',
-      'Cache-Control': 'no-store',
-      // Proxies such as nginx would hold events back.
-      'X-Accel-Buffering': 'no',
-    })
-  return replyOf(result)
+  return invoke(deps, call, { name, input, caller, requestId, timeoutMs, signal })
 }
 
 async function serveHttp(
@@ -98,15 +95,28 @@ async function serveHttp(
     body,
     params,
   }
-  const result = await invoke(deps, { name, input, caller, requestId, timeoutMs, signal })
-  if (result.kind !== 'response') throw new Error(`${name} returned no response`)
-  return replyOf(result)
+  return invoke(deps, call, { name, input, caller, requestId, timeoutMs, signal })
 }
 
-const invoke = ({ invoker }: ServeDeps, call: Parameters<Invoker['invoke']>[0]): Promise<InvocationResult> =>
-  invoker.invoke(call).catch((error) => {
+/** The reply of a function. Its connection is kept while the function runs, and while what it streams is read. */
+async function invoke({ invoker }: ServeDeps, call: Call, invocation: FunctionCall): Promise<Reply> {
+  const release = keepConnection(call, invocation.timeoutMs)
+  const result = await invoker.invoke(invocation).catch((error) => {
+    release()
     throw toApiError(error)
   })
+  if (result.kind === 'stream')
+    return bytes({ kind: 'stream', stream: releasingAtEnd(eventStream(result.values), release) }, 200, {
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+      // Proxies such as nginx would hold events back.
+      'X-Accel-Buffering': 'no',
+    })
+  if (result.kind === 'response' && result.body)
+    return replyOf({ ...result, body: releasingAtEnd(result.body, release) })
+  release()
+  return result.kind === 'value' ? jsonText(result.json ?? 'null') : replyOf(result)
+}
 
 function replyOf({ status, headers, body }: InvocationResult & { kind: 'response' }): Reply {
   const sent = Object.fromEntries(headers.filter(([name]) => !ours.test(name.toLowerCase())))
