@@ -13,8 +13,8 @@ import type { FoundPath, HttpPaths } from '../definitions/http-paths.ts'
 import { countCall } from '../definitions/limit.ts'
 import { eventStream } from './events.ts'
 import { toApiError } from './failures.ts'
-import { keepConnection, releasingAtEnd } from './kept-connection.ts'
 import type { FunctionCall, Invoker } from './invoker.ts'
+import { keepConnection, releasingAtEnd } from './kept-connection.ts'
 
 /** The functions that callers can reach. */
 export interface ServedFunctions {
