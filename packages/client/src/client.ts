@@ -1,6 +1,5 @@
 /** Creates clients from a URL and a list of features. */
 import { Core } from './core/core.ts'
-import { notLoaded } from './core/error.ts'
 import type { Feature } from './core/feature.ts'
 import type { Client } from './types/client.ts'
 import type { ClientOptions } from './types/options.ts'
@@ -32,13 +31,8 @@ export function createClient<Config = unknown, Functions = unknown>(
     request: core.json.bind(core),
     close: core.close.bind(core),
   }
-  for (const { install } of features) Object.assign(client, install(core))
-  for (const [member, feature] of Object.entries(members))
-    if (!(member in client))
-      Object.defineProperty(client, member, {
-        get() {
-          throw notLoaded(feature)
-        },
-      })
+  for (const feature of features) Object.assign(client, feature(core))
+  for (const [member, name] of Object.entries(members))
+    if (!(member in client)) Object.defineProperty(client, member, { get: () => core.part(name) })
   return client as unknown as Client<Config, Functions>
 }

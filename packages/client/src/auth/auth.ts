@@ -34,7 +34,4 @@ function createAuth(core: Core): object {
 }
 
 /** Users: every way to sign in, and the session that all other requests use. */
-export const auth: Feature = {
-  name: 'auth',
-  install: (core) => ({ auth: createAuth(core) }),
-}
+export const auth: Feature = (core) => ({ auth: createAuth(core) })

@@ -12,7 +12,7 @@ export interface Call {
 export function limitCall({ signal, timeout }: Call, fail: (error: PlinthError) => void): () => void {
   const onAbort = (): void => fail(failure('aborted', 'Aborted', signal?.reason))
   let timer: ReturnType<typeof setTimeout> | undefined
-  if (timeout !== undefined) timer = setTimeout(() => fail(failure('timeout', `No answer in ${timeout} ms`)), timeout)
+  if (timeout !== undefined) timer = setTimeout(() => fail(failure('timeout', `Timeout after ${timeout} ms`)), timeout)
   signal?.addEventListener('abort', onAbort)
   if (signal?.aborted) onAbort()
   return () => {

@@ -12,7 +12,7 @@ export interface ErrorDetails {
 }
 
 /** Statuses and slugs under which nothing was changed, or nothing is known, and the same request may succeed later. */
-const retryable: readonly unknown[] = [429, 502, 503, 504, 'network', 'timeout', 'rate-limited', 'unavailable']
+const retryable = /^(429|50[234]|network|timeout|rate-limited|unavailable)$/
 
 /** An error of the server, or a request that had no valid response. */
 export class PlinthError extends Error {
@@ -35,7 +35,7 @@ export class PlinthError extends Error {
     Object.assign(this, details, {
       name: 'PlinthError',
       status,
-      retryable: retryable.includes(status) || retryable.includes(details.slug),
+      retryable: retryable.test(`${status || details.slug}`),
     })
   }
 }
@@ -46,6 +46,3 @@ export const isPlinthError = (error: unknown, slug?: string): error is PlinthErr
 
 export const failure = (slug: string, message: string, cause?: unknown): PlinthError =>
   new PlinthError({ slug, message, cause })
-
-export const notLoaded = (feature: string): PlinthError =>
-  failure('feature-not-loaded', `Pass \`${feature}\` to createClient`)

@@ -1,5 +1,6 @@
 /** What a request consists of, and what answers it. */
 import type { Call } from './deadline.ts'
+import { randomId } from './ids.ts'
 
 /** Where access tokens come from: the feature `auth`, or `getToken`. */
 export interface Credentials {
@@ -32,6 +33,9 @@ export interface Reply {
   /** The parsed body, its `Blob`, or its stream; null where it is empty. */
   readonly data: unknown
 }
+
+/** Makes a POST safe to repeat. */
+export const keyed = ({ idempotencyKey = randomId(), ...request }: Request): Request => ({ ...request, idempotencyKey })
 
 /** A query string with its question mark; empty where no value is set. */
 export function queryString(query: object = {}): string {

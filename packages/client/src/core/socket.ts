@@ -4,7 +4,6 @@
  */
 import type { Core } from './core.ts'
 import { backoffMs } from './deadline.ts'
-import { notLoaded } from './error.ts'
 
 export type Message = { readonly type?: unknown; readonly [member: string]: unknown }
 
@@ -63,7 +62,7 @@ export class ReconnectingSocket {
   start(): void {
     if (this.#unwatch) return
     const { WebSocket = globalThis.WebSocket, lifecycle = pageLifecycle } = this.#core.options
-    if (!WebSocket) throw notLoaded('WebSocket')
+    if (!WebSocket) this.#core.part('WebSocket')
     this.#unwatch = lifecycle((event) => (event === 'wake' ? this.#wake() : this.#lose()))
     void this.#connect()
   }

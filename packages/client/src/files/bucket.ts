@@ -112,7 +112,4 @@ async function uploadDirectly({ core, path, key, options }: Target, data: Blob):
 }
 
 /** Files: uploads of any size, downloads, metadata and signed URLs. */
-export const files: Feature = {
-  name: 'files',
-  install: (core) => ({ files: (name: string) => new Bucket(core, name) }),
-}
+export const files: Feature = (core) => ({ files: (name: string) => new Bucket(core, name) })

@@ -36,15 +36,12 @@ async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<u
 const pathOf = (name: string): string => `/api/fn/${encodeURIComponent(name)}`
 
 /** Functions of the server: `call` and `stream`. */
-export const functions: Feature = {
-  name: 'functions',
-  install: (core) => ({
-    call: (name: string, input: unknown = null, options?: Call) =>
-      core.json('POST', pathOf(name), { ...options, body: input }),
-    async *stream(name: string, input: unknown = null, options?: Call) {
-      const request = { ...options, body: input, as: 'stream' as const }
-      const stream = await core.json<ReadableStream<Uint8Array> | null>('POST', pathOf(name), request)
-      if (stream) yield* readEvents(stream)
-    },
-  }),
-}
+export const functions: Feature = (core) => ({
+  call: (name: string, input: unknown = null, options?: Call) =>
+    core.json('POST', pathOf(name), { ...options, body: input }),
+  async *stream(name: string, input: unknown = null, options?: Call) {
+    const request = { ...options, body: input, as: 'stream' as const }
+    const stream = await core.json<ReadableStream<Uint8Array> | null>('POST', pathOf(name), request)
+    if (stream) yield* readEvents(stream)
+  },
+})

@@ -38,10 +38,7 @@ function createParts(core: Core) {
 }
 
 /** Live lists, live records and optimistic writes. Needs `records`. */
-export const live: Feature = {
-  name: 'live',
-  install(core) {
-    core.parts.live = createParts(core)
-    return {}
-  },
+export const live: Feature = (core) => {
+  core.parts.live = createParts(core)
+  return {}
 }

@@ -142,7 +142,7 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
  * Keeps optimistic writes on the device until the server has answered them, also across restarts, and shows live lists
  * with the rows of the last visit. Needs `records` and `live`.
  */
-export const persist = (options: PersistOptions = {}): Feature => ({
-  name: 'persist',
-  install: (core) => installPersist(core, options),
-})
+export const persist =
+  (options: PersistOptions = {}): Feature =>
+  (core) =>
+    installPersist(core, options)

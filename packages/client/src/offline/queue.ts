@@ -264,7 +264,8 @@ export class UserQueue {
     if (!this.#events.isCurrent()) throw left()
     try {
       if (now - write.sentAt > keyLifetimeMs) throw failure('outcome-unknown', 'The answer to the write was lost')
-      const { data } = await this.#core.post(`${write.path}/batch`, bodyOf(write), {
+      const { data } = await this.#core.send('POST', `${write.path}/batch`, {
+        body: bodyOf(write),
         query: { versions: '1' },
         idempotencyKey: write.idempotencyKey,
         retries: 0,

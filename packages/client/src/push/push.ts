@@ -45,7 +45,4 @@ function createPush(core: Core): object {
 }
 
 /** Push notifications to this device. */
-export const push: Feature = {
-  name: 'push',
-  install: (core) => ({ push: createPush(core) }),
-}
+export const push: Feature = (core) => ({ push: createPush(core) })

@@ -2,6 +2,7 @@
 import type { Core } from '../core/core.ts'
 import type { Call } from '../core/deadline.ts'
 import { failure } from '../core/error.ts'
+import { keyed, type Reply, type Request } from '../core/request.ts'
 import { setVersions } from './versions.ts'
 
 export type Row = Record<string, unknown> & { readonly id: string }
@@ -26,6 +27,8 @@ export interface Source {
   readonly path: string
   /** `dblive:{namespace}[:{instanceId}]:{table}`. */
   readonly channel: string
+  /** Sends a request; its path continues that of the table. */
+  readonly send: (method: string, path: string, request: Request) => Promise<Reply>
 }
 
 /** What the feature `live` offers to queries and tables. */
@@ -35,12 +38,27 @@ export interface LiveResults {
   optimistic(table: Query): unknown
 }
 
+/** A call, and parameters of its request that are not parts of the query. */
+interface PageOptions extends Call {
+  readonly page?: number
+  readonly offset?: number
+  readonly after?: unknown
+  readonly before?: string
+  readonly limit?: number | undefined
+  readonly q?: string
+  readonly sort?: undefined
+  readonly highlightPre?: string | undefined
+  readonly highlightPost?: string | undefined
+}
+
+interface SearchOptions extends Call {
+  /** What stands before and after each match. */
+  readonly highlight?: readonly string[]
+  readonly offset?: number
+}
+
 /** A page of records, with the members that the server sends. */
 export type Page = { items: Row[] } & Record<string, unknown>
-
-/** Largest page, in records, and the page of a query without a limit. */
-const pageMax = 1000
-const pageDefault = 100
 
 export class Query {
   constructor(
@@ -80,30 +98,30 @@ export class Query {
     return this.#with({ include: { ...this.parts.include, ...include } })
   }
 
-  async #page(query: object, options?: Call, path = ''): Promise<Page> {
+  /** A page; what is no option of the call is a parameter of the request. */
+  async #page({ signal, timeout, ...query }: PageOptions = {}, path = ''): Promise<Page> {
     const { sort, fields } = this.parts
     const parameters = { ...this.parts, sort: sort?.join(), fields: fields?.join(), versions: '1', ...query }
-    const { versions, ...page } = await this.#get<Page & { versions?: number[] }>(path, parameters, options)
+    const { versions, ...page } = await this.#get<Page & { versions?: number[] }>(path, parameters, { signal, timeout })
     setVersions(page.items, versions)
     return page
   }
 
-  #get<Data>(path: string, query: object, options?: Call): Promise<Data> {
-    const { core, path: base } = this.source
-    return core.json('GET', base + path, { ...options, query })
+  async #get<Data>(path: string, query: object, options?: Call): Promise<Data> {
+    return (await this.source.send('GET', path, { ...options, query })).data as Data
   }
 
-  list({ page, offset, ...options }: Call & { page?: number; offset?: number } = {}): Promise<Page> {
-    return this.#page({ page, offset }, options)
+  list(options?: Call & { page?: number; offset?: number }): Promise<Page> {
+    return this.#page(options)
   }
 
   page(options: Call & { after?: string; before?: string } = {}): Promise<Page> {
-    const { before, after = before === undefined ? '' : undefined, ...call } = options
-    return this.#page({ before, after }, call)
+    const { before, after = before === undefined ? '' : undefined } = options
+    return this.#page({ ...options, after })
   }
 
   async first(options?: Call): Promise<Row | null> {
-    const { items } = await this.#page({ after: '', limit: 1 }, options)
+    const { items } = await this.#page({ ...options, after: '', limit: 1 })
     return items[0] ?? null
   }
 
@@ -114,10 +132,9 @@ export class Query {
 
   search(
     text: string,
-    { highlight, offset, ...options }: Call & { highlight?: [pre: string, post: string]; offset?: number } = {},
+    { highlight: [highlightPre, highlightPost] = [], ...options }: SearchOptions = {},
   ): Promise<Page> {
-    const [highlightPre, highlightPost] = highlight ?? []
-    return this.#page({ q: text, sort: undefined, offset, highlightPre, highlightPost }, options, '/search')
+    return this.#page({ ...options, q: text, sort: undefined, highlightPre, highlightPost }, '/search')
   }
 
   /** All rows in order, page by page; the next page is requested when the rows of the last one are used up. */
@@ -127,30 +144,29 @@ export class Query {
 
   /** The pages up to the limit. */
   async *pages(): AsyncGenerator<Page> {
-    const { limit } = this.parts
-    let left = limit ?? Infinity
-    for (let after: unknown = ''; left > 0 && after !== null; ) {
-      const page = await this.#page({ after, limit: Math.min(left, limit ? pageMax : pageDefault) })
+    let { limit } = this.parts
+    for (let after: unknown = ''; after !== null && limit !== 0; ) {
+      // The server has a default and a maximum of its own, and ends a page early that would have too many bytes.
+      const page = await this.#page({ after, limit })
       yield page
-      left -= page.items.length
-      // The server's byte budget may have ended the page early.
-      after = page.hasMore || page.truncated ? page.cursor : null
+      limit &&= limit - page.items.length
+      after = page.hasMore ? page.cursor : null
     }
   }
 
-  async update(data: object, options?: Call): Promise<unknown> {
+  update(data: object, options?: Call): Promise<unknown> {
     return this.#byFilter('update', data, options)
   }
 
-  async delete(options?: Call): Promise<unknown> {
+  delete(options?: Call): Promise<unknown> {
     return this.#byFilter('delete', undefined, options)
   }
 
   async #byFilter(action: string, data: object | undefined, options?: Call): Promise<unknown> {
-    const { core, path } = this.source
     const { filter, orFilter, limit } = this.parts
     if (!filter && !orFilter) throw failure('invalid-input', 'No `where`')
-    return (await core.post(`${path}/batch-by-filter`, { action, filter, orFilter, limit, data }, options)).data
+    const body = { action, filter, orFilter, limit, data }
+    return (await this.source.send('POST', '/batch-by-filter', keyed({ ...options, body }))).data
   }
 
   /** The live list of the query; lists of the same query share one subscription. */

@@ -1,7 +1,7 @@
 /** Tables: single records, and every query of their rows. */
 import type { Call } from '../core/deadline.ts'
 import { isPlinthError } from '../core/error.ts'
-import type { Reply } from '../core/request.ts'
+import { keyed, type Reply, type Request } from '../core/request.ts'
 import { type LiveResults, Query, type Row } from './query.ts'
 import { setVersion } from './versions.ts'
 
@@ -12,9 +12,8 @@ const rowOf = ({ data, headers }: Reply): Row => setVersion(data as Row, headers
 
 export class Table extends Query {
   async #send(method: string, id: string, options: WriteOptions = {}, body?: object): Promise<Row> {
-    const { core, path } = this.source
     const headers = { 'If-Match': options.ifMatch }
-    return rowOf(await core.send(method, `${path}/${encodeURIComponent(id)}`, { ...options, headers, body }))
+    return rowOf(await this.source.send(method, `/${encodeURIComponent(id)}`, { ...options, headers, body }))
   }
 
   get(id: string, options?: Call): Promise<Row> {
@@ -30,19 +29,16 @@ export class Table extends Query {
     }
   }
 
-  async insert(row: object, options?: WriteOptions): Promise<Row> {
-    const { core, path } = this.source
-    return rowOf(await core.post(path, row, options))
+  async insert(row: object, options?: WriteOptions & Pick<Request, 'query'>): Promise<Row> {
+    return rowOf(await this.source.send('POST', '', keyed({ ...options, body: row })))
   }
 
   async upsert(row: object, options: WriteOptions = {}): Promise<Row> {
-    const { core, path } = this.source
-    const query = { upsert: 'true', conflictTarget: options.on }
-    return rowOf(await core.post(path, row, { ...options, query }))
+    return this.insert(row, { ...options, query: { upsert: 'true', conflictTarget: options.on } })
   }
 
   /** By id; by filter where the first argument is a patch. */
-  override async update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
+  override update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
     return typeof id === 'string' ? this.#send('PATCH', id, options, patch) : super.update(id, patch as Call)
   }
 

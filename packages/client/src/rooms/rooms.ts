@@ -3,17 +3,14 @@ import type { Feature } from '../core/feature.ts'
 import { Room } from './room.ts'
 
 /** Authoritative rooms: shared and player state, actions, presence and signals. */
-export const rooms: Feature = {
-  name: 'rooms',
-  install(core) {
-    const all = new Map<string, Room>()
-    return {
-      room(namespace: string, id: string) {
-        const key = `${namespace}/${id}`
-        const room = all.get(key) ?? new Room(core, namespace, id)
-        all.set(key, room)
-        return room
-      },
-    }
-  },
+export const rooms: Feature = (core) => {
+  const all = new Map<string, Room>()
+  return {
+    room(namespace: string, id: string) {
+      const key = `${namespace}/${id}`
+      const room = all.get(key) ?? new Room(core, namespace, id)
+      all.set(key, room)
+      return room
+    },
+  }
 }

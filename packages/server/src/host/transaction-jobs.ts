@@ -39,8 +39,10 @@ export function createTransactionJobs(jobId: string | undefined): TransactionJob
 
   function transact(run: Transact, work: Work, options?: object): Promise<unknown> {
     const transaction = ++transactions
-    let jobs: object[] = []
+    let jobs: object[] | undefined
     const attempt = async (tx: object): Promise<unknown> => {
+      // Not those of an earlier attempt.
+      jobs = undefined
       const added: Promise<object>[] = []
       let hasEnded = false
       const enqueue: Attempt['enqueue'] = async (prepare) => {
