@@ -1,38 +1,42 @@
 /** The account of the signed-in user: profile, password, address, sessions, factors, passkeys and identities. */
-import { fromDevice, link, verify } from './calls.ts'
+import { link } from './link.ts'
 import { parseFragment, runFlow } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
-import { asUser, publicly } from './requests.ts'
-import type { SessionKeeper, SignedIn, User } from './session.ts'
+import type { SessionKeeper, User } from './session.ts'
 
 export function createAccount(keeper: SessionKeeper) {
-  const post = <Data = void>(path: string, body?: object) => asUser<Data>(keeper, 'POST', path, body)
+  const post = <Data = void>(path: string, body?: object) => keeper.asUser<Data>('POST', path, body)
+  /** Verifies an address; with the session of its user, that session continues. */
+  const verify = async (path: string, token: string): Promise<void> => {
+    await post(path, { token })
+    if (keeper.session) await keeper.setUser((await keeper.asUser<{ user: User }>('GET', 'me')).user)
+  }
   /** The list at a path, and a method that removes one of its members. */
   const collection = (path: string, remove: string) => ({
-    list: async () => (await asUser<Record<string, object[]>>(keeper, 'GET', path))[path],
-    [remove]: (id: string) => asUser(keeper, 'DELETE', `${path}/${encodeURIComponent(id)}`),
+    list: async () => (await keeper.asUser<Record<string, object[]>>('GET', path))[path],
+    [remove]: (id: string) => keeper.asUser('DELETE', `${path}/${encodeURIComponent(id)}`),
   })
   return {
     async updateProfile(patch: object): Promise<User> {
-      const { user } = await asUser<{ user: User }>(keeper, 'PATCH', 'profile', patch)
+      const { user } = await keeper.asUser<{ user: User }>('PATCH', 'profile', patch)
       await keeper.setUser(user)
       return user
     },
     /** Ends all other sessions of the user. */
-    changePassword: async (input: object) => keeper.start(await post<SignedIn>('change-password', input)),
+    changePassword: (input: object) => keeper.start(post('change-password', input)),
     changeEmail: ({ email, password }: { email: string; password?: string }) =>
       post('change-email', { newEmail: email, password }),
-    verifyEmailChange: (token: string) => verify(keeper, 'verify-email-change', token),
-    requestPasswordReset: (email: string) => fromDevice(keeper, 'request-password-reset', { email }),
-    resetPassword: (token: string, newPassword: string) => publicly(keeper, 'reset-password', { token, newPassword }),
+    verifyEmailChange: (token: string) => verify('verify-email-change', token),
+    requestPasswordReset: (email: string) => keeper.fromDevice('request-password-reset', { email }),
+    resetPassword: (token: string, newPassword: string) => keeper.publicly('reset-password', { token, newPassword }),
     requestEmailVerification: () => post('request-email-verification', {}),
-    verifyEmail: (token: string) => verify(keeper, 'verify-email', token),
+    verifyEmail: (token: string) => verify('verify-email', token),
     sessions: collection('sessions', 'end'),
     mfa: {
       enrollTotp: () => post('mfa/totp/enroll'),
       confirmTotp: (factorId: string, code: string) => post('mfa/totp/verify', { factorId, code }),
-      removeTotp: (code: string) => asUser(keeper, 'DELETE', 'mfa/totp', { code }),
-      list: async () => (await asUser<{ factors: object[] }>(keeper, 'GET', 'mfa/factors')).factors,
+      removeTotp: (code: string) => keeper.asUser('DELETE', 'mfa/totp', { code }),
+      list: async () => (await keeper.asUser<{ factors: object[] }>('GET', 'mfa/factors')).factors,
     },
     passkeys: {
       ...collection('passkeys', 'remove'),

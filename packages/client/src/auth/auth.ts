@@ -2,7 +2,6 @@
 import type { Core } from '../core/core.ts'
 import type { Feature } from '../core/feature.ts'
 import { createAccount } from './account.ts'
-import { publicly } from './requests.ts'
 import { type Session, SessionKeeper } from './session.ts'
 import { createSignIn } from './sign-in.ts'
 
@@ -28,7 +27,7 @@ function createAuth(core: Core): object {
     /** Also while the server is away: this device forgets the session first. */
     async signOut(): Promise<void> {
       const refreshToken = await keeper.end()
-      if (refreshToken) await publicly(keeper, 'signout', { refreshToken }).catch(() => undefined)
+      if (refreshToken) await keeper.publicly('signout', { refreshToken }).catch(() => undefined)
     },
   }
 }

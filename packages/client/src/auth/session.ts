@@ -10,7 +10,6 @@ import { createListeners } from '../core/listeners.ts'
 import { createLocalValues, type LocalValues } from '../core/local-values.ts'
 import { exclusively } from '../core/lock.ts'
 import type { Credentials } from '../core/request.ts'
-import { publicly } from './requests.ts'
 
 export interface User {
   readonly id: string
@@ -34,6 +33,8 @@ export interface SignedIn {
   readonly user: User
   readonly accessToken: string
   readonly refreshToken: string
+  /** How long the access token is valid, in seconds: the clocks of server and device may differ. */
+  readonly expiresIn: number
   readonly deviceToken?: string
 }
 
@@ -41,26 +42,8 @@ export interface SignedIn {
 const refreshAheadMs = 60_000
 /** How long one tab waits for another that refreshes, in milliseconds. Then both do, which the server tolerates. */
 const lockWaitMs = 5_000
-/** Lifetime of a token that does not state one, in milliseconds. */
-const lifetimeDefaultMs = 900_000
-
 /** Refusals of a refresh that end the session. Any other error keeps it. */
 const endingSlugs = /^(token-expired|invalid-token|session-ended|account-disabled)$/
-
-/**
- * The lifetime of a token, in milliseconds. Its `exp` alone would not do, since the clocks of server and device may
- * differ.
- */
-function lifetimeOf(token: string): number {
-  try {
-    const payload = token.split('.')[1] as string
-    const { iat, exp } = JSON.parse(atob(payload.replace(/-/g, '+').replace(/_/g, '/')))
-    return (exp - iat) * 1000
-  } catch {
-    // Not a JWT that this client can read.
-    return lifetimeDefaultMs
-  }
-}
 
 function parseStored(text: string | null | undefined): StoredSession | null {
   try {
@@ -132,10 +115,27 @@ export class SessionKeeper implements Credentials {
     return storage.watch ? exclusively(keyOf(''), lockWaitMs, refresh) : refresh()
   }
 
+  /** A request under `/api/auth` as the signed-in user. An answer that only confirms is undefined. */
+  async asUser<Data = void>(method: string, path: string, body?: object, token?: null): Promise<Data> {
+    const data = await this.core.json<{ ok?: true }>(method, `/api/auth/${path}`, { body, token })
+    return (data?.ok ? undefined : data) as Data
+  }
+
+  /** A request without credentials. */
+  publicly<Data = void>(path: string, body: object): Promise<Data> {
+    return this.asUser('POST', path, body, null)
+  }
+
+  /** The same with the device token, with which failed attempts from elsewhere do not rate-limit this device. */
+  async fromDevice<Data = void>(path: string, body: object): Promise<Data> {
+    return this.publicly(path, { ...body, deviceToken: await this.values.get('device') })
+  }
+
   /** Starts the session of an answer. */
-  async start({ deviceToken, ...answer }: SignedIn): Promise<Session> {
+  async start(answered: SignedIn | Promise<SignedIn>): Promise<Session> {
+    const { deviceToken, expiresIn, ...answer } = await answered
     if (deviceToken) void this.values.set('device', deviceToken)
-    const session = { ...answer, expiresAt: Date.now() + lifetimeOf(answer.accessToken) }
+    const session = { ...answer, expiresAt: Date.now() + expiresIn * 1000 }
     await this.#keep(session)
     return session
   }
@@ -174,7 +174,7 @@ export class SessionKeeper implements Credentials {
     const { refreshToken } = used
     const isCurrent = () => this.#current?.refreshToken === refreshToken
     try {
-      const answer = await publicly<SignedIn>(this, 'refresh', { refreshToken })
+      const answer = await this.publicly<SignedIn>('refresh', { refreshToken })
       if (!answer?.accessToken) throw failure('invalid-answer', 'No access token')
       // The user signed out or in as another one meanwhile.
       if (isCurrent()) await this.start(answer)

@@ -1,28 +1,44 @@
 /** Every way to sign up and to sign in. */
 import { PlinthError } from '../core/error.ts'
 import { queryString } from '../core/request.ts'
-import { finishSignIn, fromDevice, link, start } from './calls.ts'
+import { link } from './link.ts'
 import { parseFragment, runFlow, takeFragment } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
-import { asUser, publicly } from './requests.ts'
 import type { Session, SessionKeeper, SignedIn } from './session.ts'
 
+interface MfaRequired {
+  readonly mfaRequired: true
+  readonly mfaTicket: string
+  readonly factors: readonly { readonly type: string }[]
+}
+
+export type SignInResult =
+  | { readonly session: Session }
+  | { readonly mfa: { readonly ticket: string; readonly factors: readonly string[] } }
+
 export function createSignIn(keeper: SessionKeeper) {
-  const signIn = async (path: string, body: object) =>
-    finishSignIn(keeper, await fromDevice<SignedIn>(keeper, path, body))
+  /** A sign-in that needs nothing more. */
+  const start = (path: string, body: object) => keeper.start(keeper.publicly(path, body))
+  /** A sign-in that may need a second factor. */
+  const signIn = async (path: string, body: object): Promise<SignInResult> => {
+    const answer = await keeper.fromDevice<SignedIn | MfaRequired>(path, body)
+    return 'mfaRequired' in answer
+      ? { mfa: { ticket: answer.mfaTicket, factors: answer.factors.map(({ type }) => type) } }
+      : { session: await keeper.start(answer) }
+  }
   return {
     /** An anonymous user keeps the account and its records. */
     async signUp({ email, password, ...data }: { email: string; password: string }): Promise<Session> {
       await keeper.ready
       const body = { email, password, data }
       const token = keeper.session?.user.isAnonymous ? undefined : null
-      return keeper.start(await asUser<SignedIn>(keeper, 'POST', 'signup', body, token))
+      return keeper.start(keeper.asUser('POST', 'signup', body, token))
     },
     signIn: (input: { email: string; password: string }) => signIn('signin', input),
-    signInAnonymously: () => start(keeper, 'signin/anonymous', {}),
-    requestMagicLink: (email: string) => fromDevice(keeper, 'signin/magic-link', { email }),
+    signInAnonymously: () => start('signin/anonymous', {}),
+    requestMagicLink: (email: string) => keeper.fromDevice('signin/magic-link', { email }),
     completeMagicLink: (token: string) => signIn('verify-magic-link', { token }),
-    requestEmailCode: (email: string) => fromDevice(keeper, 'signin/email-otp', { email }),
+    requestEmailCode: (email: string) => keeper.fromDevice('signin/email-otp', { email }),
     completeEmailCode: (email: string, code: string) => signIn('verify-email-otp', { email, code }),
     async signInWithProvider(provider: string, options?: { redirectUrl?: string; popup?: boolean }): Promise<Session> {
       const path = `${keeper.core.url}/api/auth/oauth/${encodeURIComponent(provider)}`
@@ -34,12 +50,12 @@ export function createSignIn(keeper: SessionKeeper) {
       return fragment ? finishFlow(keeper, fragment) : null
     },
     async signInWithPasskey() {
-      const { options } = await publicly<{ options: unknown }>(keeper, 'passkeys/auth-options', {})
+      const { options } = await keeper.publicly<{ options: unknown }>('passkeys/auth-options', {})
       const response = await useCredential('get', options)
-      return { session: await start(keeper, 'passkeys/authenticate', { response }) }
+      return { session: await start('passkeys/authenticate', { response }) }
     },
-    verifyMfa: (mfaTicket: string, code: string) => start(keeper, 'mfa/verify', { mfaTicket, code }),
-    recoverMfa: (mfaTicket: string, recoveryCode: string) => start(keeper, 'mfa/recovery', { mfaTicket, recoveryCode }),
+    verifyMfa: (mfaTicket: string, code: string) => start('mfa/verify', { mfaTicket, code }),
+    recoverMfa: (mfaTicket: string, recoveryCode: string) => start('mfa/recovery', { mfaTicket, recoveryCode }),
   }
 }
 
@@ -58,5 +74,5 @@ async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<Sess
       data: { ticket: mfaTicket, factors: ['totp'] },
     })
   // The fragment does not contain the user. A refresh also replaces its tokens, which were in a URL.
-  return start(keeper, 'refresh', { refreshToken })
+  return keeper.start(keeper.publicly('refresh', { refreshToken }))
 }

@@ -45,6 +45,7 @@ describeServer('refresh', { config, clock }, (server) => {
     expect(status).toBe(200)
     expect(body.user).toMatchObject({ id: first.user.id, displayName: 'Renamed', role: 'editor' })
     expect(body.refreshToken).not.toBe(first.refreshToken)
+    expect(body.expiresIn).toBe(900)
     expect(readToken(body.accessToken).claims).toMatchObject({ displayName: 'Renamed', role: 'editor' })
     expect(readToken(body.accessToken).claims.sid).toBe(readToken(first.accessToken).claims.sid)
     for (const session of [first, body]) expect((await me(server, session)).status).toBe(200)

@@ -23,7 +23,9 @@ describeServer('sign-up', { config }, (server) => {
     const data = { displayName: ' Ann Ähm ', avatarUrl: 'https://example.com/a.png' }
     const { status, body } = await signUp(server, email, { data, locale: 'de-AT' })
     expect(status).toBe(201)
-    expect(Object.keys(body).sort()).toEqual(['accessToken', 'deviceToken', 'refreshToken', 'user'])
+    expect(Object.keys(body).sort()).toEqual(['accessToken', 'deviceToken', 'expiresIn', 'refreshToken', 'user'])
+    const { iat, exp } = readToken(body.accessToken).claims
+    expect(Number(exp) - Number(iat)).toBe(body.expiresIn)
     const { id, createdAt, updatedAt, ...user } = body.user
     expect(user).toEqual({
       email,

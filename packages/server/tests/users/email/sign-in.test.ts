@@ -52,7 +52,7 @@ describeServer('sign-in links', { config, clock }, (server) => {
     const token = await linkToken(server, person.email)
     const { status, body } = await redeemLink(server, token)
     expect(status).toBe(200)
-    expect(Object.keys(body).sort()).toEqual(['accessToken', 'deviceToken', 'refreshToken', 'user'])
+    expect(Object.keys(body).sort()).toEqual(['accessToken', 'deviceToken', 'expiresIn', 'refreshToken', 'user'])
     expect(body.user).toMatchObject({ id: person.id, email: person.email, emailVerified: true })
   })
 

@@ -116,7 +116,7 @@ describeServer('sign-in with a second factor', { config, clock }, (server) => {
     })
     const second = await verify(first.body.mfaTicket, owner.code(1))
     expect(second.status).toBe(200)
-    expect(Object.keys(second.body).sort()).toEqual(['accessToken', 'deviceToken', 'refreshToken', 'user'])
+    expect(Object.keys(second.body).sort()).toEqual(['accessToken', 'deviceToken', 'expiresIn', 'refreshToken', 'user'])
     expect(second.body.user.id).toBe(owner.id)
     const me = await server.anonymous.get('/api/auth/me', { authorization: `Bearer ${second.body.accessToken}` })
     expect(me.body).toMatchObject({ user: { id: owner.id } })

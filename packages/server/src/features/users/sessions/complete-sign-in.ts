@@ -42,6 +42,7 @@ export const signedInSchema = z.object({
   user: userViewSchema,
   accessToken: z.string(),
   refreshToken: z.string(),
+  expiresIn: z.int().meta({ description: 'How long the access token is valid, in seconds' }),
   deviceToken: z.string().optional().meta({
     description:
       'Send it with later sign-ins from this device: failed attempts from elsewhere then do not rate-limit the device',

@@ -1,4 +1,6 @@
 /** Result of a completed sign-in: the user, an access token and a refresh token. */
+
+import { accessTokenLifetimeMs } from '../../../limits/api.ts'
 import type { Account } from '../accounts/accounts.ts'
 import { type UserView, userView } from '../accounts/user-view.ts'
 import type { Tokens } from './tokens.ts'
@@ -7,6 +9,8 @@ export interface SignedIn {
   readonly user: UserView
   readonly accessToken: string
   readonly refreshToken: string
+  /** How long the access token is valid, in seconds. */
+  readonly expiresIn: number
   /** Present for users with an address; gives the device its own rate limit at later sign-ins (`attempts`). */
   readonly deviceToken?: string
 }
@@ -25,4 +29,5 @@ export const signedIn = (tokens: Tokens, account: Account, sessionId: string, re
     sessionId,
   }),
   refreshToken,
+  expiresIn: accessTokenLifetimeMs / 1000,
 })
