@@ -73,6 +73,16 @@ export const foreignError = (status: number, slug: string, message: string, data
 export const withData = ({ status, slug, message, headers }: ApiError, data: FieldErrors): ApiError =>
   new ApiError(status, slug, message, data, headers)
 
+/** Runs `work`; the paths of its field errors are below `path` then. */
+export function prefixedErrors<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof ApiError && error.data)) throw error
+    throw withData(error, Object.fromEntries(Object.entries(error.data).map(([name, one]) => [`${path}.${name}`, one])))
+  }
+}
+
 /** 400 without a field: a body that is not JSON, parameters that exclude each other. */
 export const badRequest = (message: string): ApiError => apiError('bad-request', message)
 

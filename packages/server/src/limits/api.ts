@@ -22,6 +22,14 @@ export const responseBytesMost = 64 * MiB
 export const orFilterConditionsMax = 5
 export const filterConditionsMax = 100
 export const inValuesMax = 1000
+/** Relations of one request: each is a statement over the rows of the level above it. */
+export const includedRelationsMax = 10
+/** Backward records of one request. Beyond it a request is refused, since a list that was cut would look complete. */
+export const includedRecordsMax = 1000
+/** Levels of relations: `include` within `include`, and relations that a condition goes through. */
+export const relationDepthMax = 3
+/** Relations that the conditions of a group go through in all: each is a sub-select per row. */
+export const filterRelationsMax = 10
 export const listLimitDefault = 100
 /** More is clamped, not refused. */
 export const listLimitMax = 1000

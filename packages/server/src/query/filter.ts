@@ -5,15 +5,31 @@
 import { findDatetime } from '../base/text/datetime.ts'
 import { isStorableText } from '../base/text/text.ts'
 import { badRequest, type FieldErrorCode, invalidField } from '../errors.ts'
-import { filterConditionsMax, inValuesMax, orFilterConditionsMax } from '../limits/api.ts'
-import { allOf, always, anyOf, type CompareOp, type Expr, never, type Scalar } from './expr.ts'
+import {
+  filterConditionsMax,
+  filterRelationsMax,
+  inValuesMax,
+  orFilterConditionsMax,
+  relationDepthMax,
+} from '../limits/api.ts'
+import { allOf, always, anyOf, type CompareOp, type Expr, isNever, negate, never, type Scalar } from './expr.ts'
 import { findUndeclaredNameError } from './field-name.ts'
+import type { Relation, Relations } from './relations.ts'
 import type { FieldType, Table } from './table.ts'
 
 /** A table as one caller may see it: with or without its hidden fields. */
 export interface TableView {
   readonly table: Table
   readonly showsHidden: boolean
+  /** Absent where conditions may not read other tables. */
+  readonly relations?: ViewRelations
+}
+
+/** The relations of a table as one caller may follow them. */
+export interface ViewRelations {
+  readonly byName: Relations
+  /** A related table for the caller, and the rows of it that the caller may read. */
+  open(tableName: string): { readonly view: TableView; readonly readable: Expr }
 }
 
 /**
@@ -94,10 +110,10 @@ function parseCompare(name: string, type: FieldType | 'any', op: CompareOp, valu
   return { kind: 'compare', field: name, op, value: parseValue(name, type, value) }
 }
 
-/** Parses one comparison. Throws `TupleError`. */
-function parseComparison(view: TableView, name: string, op: string, value: unknown): Expr {
+/** Parses one comparison with a field of the table. Throws `TupleError`. `label` is the field as it was written. */
+function parseComparison(view: TableView, name: string, op: string, value: unknown, label = name): Expr {
   const type = findFieldType(view, name)
-  if (type === null) throw new TupleError('unknown', `Unknown field ${JSON.stringify(name.slice(0, 64))}`)
+  if (type === null) throw unknownField(label)
   if (op === 'in' || op === 'not in') return parseList(name, type, value, op === 'not in')
   if (op === 'contains') {
     if (value === null) throw new TupleError('operator', 'null can only be compared with == and !=')
@@ -107,13 +123,99 @@ function parseComparison(view: TableView, name: string, op: string, value: unkno
   throw new TupleError('operator', `Unknown operator ${JSON.stringify(op.slice(0, 32))}`)
 }
 
+/** What remains of the bounds of a group of conditions, those within others included. */
+interface Budget {
+  conditions: number
+  relations: number
+}
+
+/** A condition of a group, which may go through relations; `path` is what remains of `label`. */
+interface Tuple {
+  readonly path: string
+  readonly label: string
+  readonly op: string
+  readonly value: unknown
+  readonly at: string
+  /** Relations between the table of the group and this one. */
+  readonly depth: number
+  readonly budget: Budget
+}
+
+const unknownField = (name: string): TupleError =>
+  new TupleError('unknown', `Unknown field ${JSON.stringify(name.slice(0, 64))}`)
+
+const quantifiers: ReadonlySet<string> = new Set(['some', 'none'])
+
+/**
+ * Parses one condition. Through a relation it is true for the rows that have a related row which the caller may read
+ * and for which the rest is true; a row without one does not match, whatever the operator. Throws `TupleError`, and 400
+ * for a condition within it.
+ */
+function parseTuple(view: TableView, tuple: Tuple): Expr {
+  const { path, label, op, value, at, depth, budget } = tuple
+  const isQuantified = quantifiers.has(op)
+  if (!isQuantified && findFieldType(view, path) !== null) return parseComparison(view, path, op, value, label)
+  if (!view.relations) {
+    if (isQuantified || path.includes('.'))
+      throw new TupleError('operator', 'Conditions cannot go through relations here')
+    throw unknownField(label)
+  }
+  const many = view.relations.byName.get(path)
+  if (many?.kind === 'many' && isQuantified) {
+    const some = throughRelation(view.relations, many, tuple, (target) =>
+      allOf(parseTuples(target, at, value, filterConditionsMax, { depth: depth + 1, budget })),
+    )
+    return op === 'some' ? some : negate(some)
+  }
+  const dot = path.indexOf('.')
+  const one = view.relations.byName.get(dot < 0 ? path : path.slice(0, dot))
+  if (!one) throw unknownField(label)
+  if (one.kind === 'many') throw new TupleError('operator', `"${one.name}" has many records: only some and none apply`)
+  if (dot < 0) {
+    const message = isQuantified
+      ? `"${op}" does not apply to "${one.name}", which is one record`
+      : `"${one.name}" is a record: compare a field of it, such as "${one.name}.id"`
+    throw new TupleError('operator', message)
+  }
+  return throughRelation(view.relations, one, tuple, (target) =>
+    parseTuple(target, { ...tuple, path: path.slice(dot + 1), depth: depth + 1 }),
+  )
+}
+
+/** The rows with a related row that the caller may read and for which `rest` is true. */
+function throughRelation(
+  { open }: ViewRelations,
+  { target, field, targetField }: Relation,
+  { depth, budget }: Tuple,
+  rest: (view: TableView) => Expr,
+): Expr {
+  if (depth === relationDepthMax)
+    throw new TupleError('max', `A condition goes through at most ${relationDepthMax} relations`)
+  if (budget.relations-- === 0)
+    throw new TupleError('max', `Conditions go through at most ${filterRelationsMax} relations in all`)
+  const { view, readable } = open(target)
+  const isRelated: Expr = { kind: 'compare', field: targetField, op: '==', value: { outer: field } }
+  const where = allOf([isRelated, readable, rest(view)])
+  return isNever(where) ? never : { kind: 'exists', table: target, where }
+}
+
 /** Parses a comparison of an access rule. Throws a plain `Error`, since a faulty rule is not the client's error. */
 export const parseRuleComparison = (table: Table, name: string, op: string, value: unknown): Expr =>
   parseComparison({ table, showsHidden: true }, name, op, value)
 
-function parseTuples(view: TableView, parameter: string, value: unknown, max: number): Expr[] {
+const newBudget = (): Budget => ({ conditions: filterConditionsMax, relations: filterRelationsMax })
+
+function parseTuples(
+  view: TableView,
+  parameter: string,
+  value: unknown,
+  max: number,
+  { depth, budget }: Pick<Tuple, 'depth' | 'budget'> = { depth: 0, budget: newBudget() },
+): Expr[] {
   if (!Array.isArray(value)) throw invalidField(parameter, 'type', 'must be an array of [field, operator, value]')
-  if (value.length > max) throw invalidField(parameter, 'max', `at most ${max} conditions are allowed`)
+  budget.conditions -= value.length
+  if (value.length > max || budget.conditions < 0)
+    throw invalidField(parameter, 'max', `at most ${max} conditions are allowed`)
   return value.map((tuple: unknown, index) => {
     const at = `${parameter}[${index}]`
     if (!Array.isArray(tuple) || tuple.length !== 3) throw invalidField(at, 'type', 'must be [field, operator, value]')
@@ -121,13 +223,17 @@ function parseTuples(view: TableView, parameter: string, value: unknown, max: nu
     if (typeof name !== 'string' || typeof op !== 'string')
       throw invalidField(at, 'type', 'field and operator must be strings')
     try {
-      return parseComparison(view, name, op, operand)
+      return parseTuple(view, { path: name, label: name, op, value: operand, at, depth, budget })
     } catch (error) {
       if (error instanceof TupleError) throw invalidField(at, error.code, error.message)
       throw error
     }
   })
 }
+
+/** Conditions that must all match, as parsed JSON, at a place in the request. Throws 400 that names the tuple. */
+export const parseConditions = (view: TableView, at: string, value: unknown): Expr =>
+  allOf(parseTuples(view, at, value, filterConditionsMax))
 
 /** The two groups of conditions, each under either of its two parameter names. */
 export interface FilterGroups<Group = unknown> {

@@ -57,7 +57,7 @@ describeServer('query parameters', { config }, (server) => {
     [base, 'pageSize', 'Did you mean "perPage"?'],
     [base, 'cursor', 'Did you mean "after"?'],
     [`${base}/search`, 'query', 'Did you mean "q"?'],
-    [`${base}/a`, 'zzzzzz', 'It takes fields.'],
+    [`${base}/a`, 'zzzzzz', 'It takes fields, include.'],
     ['/api/config', 'verbose', 'It takes none.'],
   ])('[HTTP-19] the error of %s?%s contains: %s', async (path, name, words) => {
     const { data } = expectRefusal(await server.anonymous.get(path + query({ [name]: 'x' })), 400)

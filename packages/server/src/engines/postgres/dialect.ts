@@ -169,6 +169,11 @@ export const postgresDialect: Dialect = {
   descending: (column) => sql`${column} DESC NULLS LAST`,
   contains: (column, value) => sql`strpos(${column}, ${value}) > 0`,
   inList: (column, values, type) => sql`${column} = ANY (${values}::${listTypes[type]})`,
+  keysPerText({ from, key, texts, rowsOf }) {
+    const first = sql`SELECT ${key} AS "_key" FROM ${from}${rowsOf(sql`"_texts"."value"`)}`
+    return sql`SELECT "_first"."_key" FROM unnest(${texts}::text[]) AS "_texts"("value") CROSS JOIN LATERAL (${first}) AS "_first"`
+  },
+  objectOf: (name, value) => sql`json_object_agg(${name}, ${value})::text`,
   memberAs(column, name, type) {
     const json = jsonOf(column, name)
     const typed = sql`${textOf(json)}::${sqlTypes[type]}`

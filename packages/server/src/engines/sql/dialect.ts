@@ -102,6 +102,18 @@ export interface Dialect {
   /** Membership in a list sent as one parameter, so the statement's text does not depend on its length. */
   readonly inList: (column: SqlText, values: readonly (string | number | boolean)[], type: StoredType) => SqlText
   /**
+   * Selects the row keys of the first rows for each of several texts: `rowsOf` builds the rest of a SELECT from the
+   * table, with its WHERE, ORDER BY and LIMIT, for the text of one. `key` is a column of the table under its alias.
+   */
+  readonly keysPerText: (rows: {
+    readonly from: SqlText
+    readonly key: SqlText
+    readonly texts: readonly string[]
+    readonly rowsOf: (text: SqlText) => SqlText
+  }) => SqlText
+  /** Aggregate: one JSON object as text, from the names and numbers of the rows; null or `{}` without rows. */
+  readonly objectOf: (name: SqlText, value: SqlText) => SqlText
+  /**
    * A JSON column (name null) or a member of its top-level object, as a value of one JSON type; NULL if it has another
    * type.
    */

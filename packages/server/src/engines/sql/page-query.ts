@@ -42,6 +42,11 @@ export interface PageQuery {
   readonly key: { readonly column: SqlText; readonly from: SqlText } | null
   /** Upper bound on the characters of a row that `bytesMax` does not count: the cursor columns, which are short. */
   readonly keyChars?: number
+  /**
+   * Whether it visits many more rows than it returns, though its plan does not show it. From a large file it is then
+   * read in a thread.
+   */
+  readonly visitsMany?: boolean
   /** Frequency of the search words; null or absent unless the query is a full-text search. */
   readonly frequency?: WordFrequency | null
   /** The caller's key (`callerKey`): reader threads are shared fairly between callers. */

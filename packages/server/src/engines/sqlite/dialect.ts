@@ -74,6 +74,13 @@ export const sqliteDialect: Dialect = {
     const value = type === 'number' ? asDouble(sql`value`) : sql`value`
     return sql`${column} IN (SELECT ${value} FROM json_each(${JSON.stringify(values)}))`
   },
+  // Without LATERAL: for each text, the rows of an IN that refers to it, by their keys.
+  keysPerText({ from, key, texts, rowsOf }) {
+    const first = sql`SELECT ${key} FROM ${from}${rowsOf(sql`"_texts"."value"`)}`
+    const each = sql`json_each(${JSON.stringify(texts)}) AS "_texts"`
+    return sql`SELECT ${key} FROM ${each} CROSS JOIN ${from} ON ${key} IN (${first})`
+  },
+  objectOf: (name, value) => sql`json_group_object(${name}, ${value})`,
   memberAs(column, name, type) {
     const value = sql`json_extract(${column}, ${memberPath(name)})`
     const typed = type === 'number' ? asDouble(value) : value

@@ -15,7 +15,8 @@ import { invalidField, notFound } from '../../errors.ts'
 import { instanceIdCharsMax } from '../../limits/api.ts'
 import type { Seal } from '../../query/cursor.ts'
 import { isNever } from '../../query/expr.ts'
-import type { TableView } from '../../query/filter.ts'
+import type { TableView, ViewRelations } from '../../query/filter.ts'
+import { type Relations, relationsOf } from '../../query/relations.ts'
 import type { Table } from '../../query/table.ts'
 import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../../query/to-sql.ts'
 import { createTableRows, type TableRows } from './rows.ts'
@@ -32,6 +33,8 @@ interface CompiledTable {
   readonly definition: TableDefinition
   readonly rows: TableRows
   readonly referrers: readonly Referrer[]
+  /** For callers who see hidden fields, and for those who do not. */
+  readonly relations: { readonly all: Relations; readonly visible: Relations }
 }
 
 interface CompiledNamespace {
@@ -95,10 +98,17 @@ function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNam
     for (const other of rows.values())
       for (const field of other.table.fields.values())
         if (field.references === name) referrers.push({ rows: other, field: field.name })
-    tables.set(name, { definition: one, rows: rows.get(name) as TableRows, referrers })
+    const all = [...definition.tables.values()].map(({ table }) => table)
+    const relations = { all: relationsOf(one.table, all, true), visible: relationsOf(one.table, all, false) }
+    tables.set(name, { definition: one, rows: rows.get(name) as TableRows, referrers, relations })
   }
   return { definition, backEnd: createSqlBackEnd(dialect, findTable), findTable, tables }
 }
+
+const openRelated = ({ view, permissions }: TableCall): ReturnType<ViewRelations['open']> => ({
+  view,
+  readable: permissions.read(),
+})
 
 /**
  * The database of an instance for one caller. Writes that would create the instance count toward the caller's limit.
@@ -164,13 +174,18 @@ export function createTables(deps: TablesDeps): Tables {
   ): TableCall {
     const found = namespace.tables.get(tableName)
     if (!found) throw notFound('Table')
-    const { definition, rows, referrers } = found
+    const { definition, rows, referrers, relations } = found
     const { table } = definition
     const permissions = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, report)
-    const bodyView = { table, showsHidden: caller.kind === 'service' }
+    const sibling = (name: string): TableCall => call(namespace, name, database, address, caller)
+    const viewOf = (showsHidden: boolean): TableView => {
+      const byName = showsHidden ? relations.all : relations.visible
+      return { table, showsHidden, relations: { byName, open: (name) => openRelated(sibling(name)) } }
+    }
+    const bodyView = viewOf(caller.kind === 'service')
     return {
       table,
-      view: bodyView.showsHidden && isNever(permissions.read()) ? { table, showsHidden: false } : bodyView,
+      view: bodyView.showsHidden && isNever(permissions.read()) ? viewOf(false) : bodyView,
       bodyView,
       rows,
       referrers,
@@ -180,7 +195,7 @@ export function createTables(deps: TablesDeps): Tables {
       caller,
       permissions,
       seal,
-      sibling: (name) => call(namespace, name, database, address, caller),
+      sibling,
       on: (decorated) => call(namespace, tableName, decorated, address, caller),
     }
   }

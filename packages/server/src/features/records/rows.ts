@@ -26,6 +26,8 @@ export interface TableRows {
   readonly from: SqlText
   /** Columns of a record in the order of its JSON, with or without hidden fields. */
   columns(showsHidden: boolean): SqlText
+  /** The column by which the engine finds a row fastest. */
+  readonly key: SqlText
   /** The column of the row's version. */
   readonly version: SqlText
   /** Converts a row to a record, in place if possible. */
@@ -185,6 +187,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     name,
     from,
     columns: (showsHidden) => (showsHidden ? allColumns : visibleColumns),
+    key: sql`${name}.${dialect.rowKey ?? ident('id')}`,
     version,
     fromSql,
     versionedFromSql: (row) => ({ version: takeVersion(row), row: fromSql(row) }),

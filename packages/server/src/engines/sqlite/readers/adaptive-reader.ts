@@ -169,8 +169,8 @@ export function createAdaptiveReader(
       const pace = paceOf(plain, startMs)
       const beside = alongside && !here ? scalarOf(alongside) : null
       const besidePace = beside && paceOf(beside, startMs)
-      const { frequency } = query
-      const isSlow = pace.isSlow || besidePace?.isSlow
+      const { frequency, visitsMany = false } = query
+      const isSlow = pace.isSlow || besidePace?.isSlow || (visitsMany && isLargeFile(startMs))
       if (isSlow || (frequency && isLargeFile(startMs) && isFrequent(frequency, startMs)))
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // Each page has its own time limit: statements with ever-changing text are never learned.

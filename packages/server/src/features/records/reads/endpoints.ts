@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, flagParam, integerParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'
-import { listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../../limits/api.ts'
+import { includedRelationsMax, listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../../limits/api.ts'
 import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
 import { countRows } from '../totals/totals.ts'
 import { explained } from './explain/explain.ts'
@@ -26,12 +26,16 @@ const filtering = {
 const fields = textParam('Fields to return: name,title')
 
 const explain = flagParam('1: the response has `explain`; with a service key')
+const include = textParam(
+  `Related records to return: {"author":{},"comments":{"limit":3}}; at most ${includedRelationsMax} relations`,
+)
 const versions = flagParam('1: the response has `versions`')
 
 const listQuery = z.object({
   ...filtering,
   sort: textParam('field:asc or field:desc, comma-separated'),
   fields,
+  include,
   ...paging,
   after: cursorParam('Cursor to page forward from; empty for the start'),
   before: cursorParam('Cursor to page backward from; empty for the end'),
@@ -40,11 +44,12 @@ const listQuery = z.object({
   explain,
 })
 const countQuery = z.object({ ...filtering, explain })
-const getQuery = z.object({ fields })
+const getQuery = z.object({ fields, include })
 const searchQuery = z.object({
   q: textParam('Words that must all occur; the last one matches as a prefix'),
   ...filtering,
   fields,
+  include,
   ...paging,
   after: cursorParam('Cursor of a page that ended early'),
   highlightPre: textParam('Opening tag of a highlight; default <mark>'),
@@ -152,7 +157,7 @@ export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDe
       query: getQuery,
       replies: { 200: { description: 'The record', schema: recordSchema } },
       errors: [404],
-      handle: async (call) => get(await resolve(call), call.params.id ?? '', call.query.fields),
+      handle: async (call) => get(await resolve(call), call.params.id ?? '', call.query, limits),
     }),
   ]
 }

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { required } from '../../../access/check.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { join, sql } from '../../../engines/sql/sql-text.ts'
-import { ApiError, withData } from '../../../errors.ts'
+import { prefixedErrors } from '../../../errors.ts'
 import { listLimitDefault, listLimitMax } from '../../../limits/api.ts'
 import { orderBy } from '../../../query/cursor.ts'
 import { dependenciesOf } from '../../../query/dependencies.ts'
@@ -15,8 +15,8 @@ import { allOf, type Expr } from '../../../query/expr.ts'
 import { parseFilterGroups } from '../../../query/filter.ts'
 import { parseSort, type Sort } from '../../../query/sort.ts'
 import type { TableCall } from '../resolve-table.ts'
+import { conditionsOf } from './page.ts'
 import { digestOf } from './page-reply.ts'
-import { conditionsOf } from './read.ts'
 
 export const listCheckBody = z
   .strictObject({
@@ -45,17 +45,12 @@ export function parseListCheck(
   path: string,
 ): ListCheck {
   const allowed = required(permissions.read(), caller)
-  try {
-    return {
-      condition: allOf([allowed, parseFilterGroups(view, list)]),
-      sort: parseSort(view, list.sort),
-      limit: list.limit ?? listLimitDefault,
-      digest,
-    }
-  } catch (error) {
-    if (!(error instanceof ApiError && error.data)) throw error
-    throw withData(error, Object.fromEntries(Object.entries(error.data).map(([name, one]) => [`${path}.${name}`, one])))
-  }
+  return prefixedErrors(path, () => ({
+    condition: allOf([allowed, parseFilterGroups(view, list)]),
+    sort: parseSort(view, list.sort),
+    limit: list.limit ?? listLimitDefault,
+    digest,
+  }))
 }
 
 /** The names of the tables that decide the list: its own, and those that its filter and the read rule search. */

@@ -2,13 +2,12 @@
  * Lists in both paging modes. A page that would exceed the maximum response size ends early, with `truncated: true` and
  * the cursor of the next page.
  */
-import { callerKey } from '../../../access/caller.ts'
 import { required } from '../../../access/check.ts'
 import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
-import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
-import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
+import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
 import { cursorCharsMax } from '../../../limits/api.ts'
 import {
   type CursorDirection,
@@ -25,9 +24,12 @@ import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
 import { isRecordId } from '../writes/input.ts'
+import { pageWithIncluded } from './include/included-replies.ts'
+import { type Included, includingReader, parseInclude } from './include/parse-include.ts'
+import { conditionsOf, pageQuery, type ReadPage, type Respond, respondWithPage } from './page.ts'
 import { type CheckedList, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
-import { conditionsOf, findRecord, type ListQuery, type Window, windowOf } from './read.ts'
-import { type RowReader, readerOf } from './row-reader.ts'
+import { findRecord, type ListQuery, type Window, windowOf } from './read.ts'
+import type { RowReader } from './row-reader.ts'
 
 interface Selection {
   readonly condition: Expr
@@ -35,18 +37,13 @@ interface Selection {
   readonly reader: RowReader
   /** Where the response has a check for a transaction. */
   readonly checked: CheckedList | null
+  readonly included: readonly Included[]
 }
 
 export interface ListDeps {
   readonly totals: Totals
   readonly limits: ResponseLimits
 }
-
-/** Reads a page; null if the page is too large for this way of reading. */
-type ReadPage = (query: PageQuery) => Promise<PageRows<RecordRow> | null>
-
-/** Builds the response with a page from `read`; null if `read` returned null. */
-type Respond = (read: ReadPage) => Promise<Reply | null>
 
 function parseSelection(call: TableCall, query: ListQuery): Selection {
   const allowed = required(call.permissions.read(), call.caller)
@@ -55,7 +52,9 @@ function parseSelection(call: TableCall, query: ListQuery): Selection {
   const fields = query.fields === undefined ? null : parseFields(call.view, query.fields)
   const keys = sort.map(({ field }) => field)
   const checked = query.check ? checkedList(query) : null
-  return { condition, sort, reader: readerOf(call, fields, { keys, versions: query.versions || query.check }), checked }
+  const included = parseInclude(call, query.include)
+  const reader = includingReader(call, fields, included, { keys, versions: query.versions || query.check })
+  return { condition, sort, reader, checked, included }
 }
 
 /** Room for the digest and the names in a check. */
@@ -65,6 +64,7 @@ const checkBytes = 128
 function checkedList(query: ListQuery): CheckedList {
   if (query.before !== undefined || query.after || (query.page ?? 1) > 1 || (query.offset ?? 0) > 0)
     throw badRequest('check applies to a list from its start')
+  if (query.include !== undefined) throw badRequest('check does not cover related records; leave out include')
   const [filter, orFilter] = [query.filter ?? query.filters, query.orFilter ?? query.orFilters].map((text) =>
     text === undefined ? undefined : JSON.parse(text),
   )
@@ -90,46 +90,13 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
   return listPage(call, selection, window, deps)
 }
 
-/** Responds with a page read in one step, or, if that is too large, read and serialized outside the event loop. */
-export async function respondWithPage(
-  { database }: TableCall,
-  limits: ResponseLimits,
-  respond: Respond,
-): Promise<Reply> {
-  const quick = await respond((query) => database.readPage(query))
-  if (quick) return quick
-  const bytesMax = itemBytesMax(limits.bytesMax())
-  const large = await limits.large(() => respond((query) => database.readLargePage(query, bytesMax)))
-  if (!large) throw new Error('A large page was not read')
-  return large
-}
-
-/** The query of a page of the table. */
-export const pageQuery = (
-  { rows, caller }: TableCall,
-  { list, key, keyChars }: RowReader,
-  conditions: readonly SqlText[],
-  {
-    joins = nothing,
-    order,
-    limit,
-    offset,
-  }: Pick<PageQuery, 'order' | 'limit' | 'offset'> & { readonly joins?: SqlText },
-): PageQuery => {
-  const where = conditions.length === 0 ? nothing : sql` WHERE ${join(conditions, ' AND ')}`
-  const source = sql` FROM ${rows.from}${joins}${where}`
-  return { list, source, order, limit, offset, key, keyChars, caller: callerKey(caller) }
-}
-
-const nothing = sql``
-
 const orderOf = ({ backEnd, table }: TableCall, sort: Sort): SqlText => sql` ORDER BY ${orderBy(backEnd, table, sort)}`
 
 function listPage(call: TableCall, selection: Selection, window: Window, { totals, limits }: ListDeps): Promise<Reply> {
-  const { condition, sort, reader } = selection
+  const { condition, sort, reader, included } = selection
   const { limit, offset, page } = window
   const query = pageQuery(call, reader, conditionsOf(call, condition), { order: orderOf(call, sort), limit, offset })
-  const respond: Respond = async (read) => {
+  const respond: Respond = async (read, isLarge) => {
     for (let attempt = 0; ; attempt++) {
       const moment = totals.atPage(call, condition, attempt)
       const found = await read({ ...query, ...moment.read })
@@ -140,7 +107,9 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
         const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
         return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
       }
-      return pageReply(found, writerOf(reader, envelope), limits)
+      const writer = writerOf(reader, envelope)
+      if (included.length === 0) return pageReply(found, writer, limits)
+      return pageWithIncluded({ call, reader, included }, found, writer, { read, isLarge, limits })
     }
   }
   return respondWithPage(call, limits, respond)
@@ -212,7 +181,7 @@ async function listFrom(
   cursor: string,
   { limits }: ListDeps,
 ): Promise<Reply> {
-  const { condition, sort, reader, checked } = selection
+  const { condition, sort, reader, checked, included } = selection
   const position = await findPosition(call, sort, direction, cursor)
   // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
@@ -222,7 +191,7 @@ async function listFrom(
     if (segment) conditions.push(segment)
     return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0 })
   })
-  return respondWithPage(call, limits, async (read) => {
+  return respondWithPage(call, limits, async (read, isLarge) => {
     // One extra row shows whether there are more.
     const found = await readSegments(read, queries, limit + 1)
     if (!found) return null
@@ -233,6 +202,8 @@ async function listFrom(
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
-    return pageReply(found, writerOf(reader, envelope, direction === 'before', checked), limits)
+    const writer = writerOf(reader, envelope, direction === 'before', checked)
+    if (included.length === 0) return pageReply(found, writer, limits)
+    return pageWithIncluded({ call, reader, included }, found, writer, { read, isLarge, limits })
   })
 }

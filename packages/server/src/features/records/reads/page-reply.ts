@@ -26,8 +26,8 @@ export interface PageWriter {
   readonly takeVersion: ((row: RecordRow) => number) | null
   /** Converts a row to a record; may modify the row. */
   record(row: RecordRow): RecordRow
-  /** The response item of a record. */
-  item(record: RecordRow): unknown
+  /** The response item of a record; null where items are written as text only. */
+  readonly item: ((record: RecordRow) => unknown) | null
   /** The JSON of a row's item, without converting the row first. */
   text(row: RecordRow): string
   /** The envelope of the first `count` items; `last` is the record of the last of them. */
@@ -100,11 +100,12 @@ type Found = Pick<PageRows<RecordRow>, 'rows' | 'bytes' | 'isCut'>
 /** The response with a page; rows are in the order they were read. */
 export async function pageReply(found: Found, writer: PageWriter, limits: ResponseLimits): Promise<Reply> {
   const { rows } = found
+  const { item } = writer
   const versions = writer.takeVersion && readVersions(rows, writer.takeVersion)
   const bytesMax = limits.bytesMax() - (versions ? rows.length * versionBytes : 0) - (writer.checked?.bytes ?? 0)
-  if (!found.isCut && found.bytes <= quickResponseBytes) {
+  if (item && !found.isCut && found.bytes <= quickResponseBytes) {
     const records = rows.map(writer.record)
-    const items = records.map(writer.item)
+    const items = records.map(item)
     const text = JSON.stringify({
       items: inOrder(items, writer),
       ...versionsOf(versions, items.length, false, writer),
@@ -130,7 +131,7 @@ export async function recordReply(
     const value = row[name]
     if (typeof value === 'string') chars += value.length
   }
-  if (chars > quickResponseBytes)
+  if (!item || chars > quickResponseBytes)
     return itemsReply('', [new TextEncoder().encode(text(row))], '', (fingerprint) => versionTag(version, fingerprint))
   const content = JSON.stringify(item(record(row)))
   return jsonText(content, 200, { ETag: versionTag(version, fingerprint(content)) })

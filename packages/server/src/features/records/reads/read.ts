@@ -1,16 +1,20 @@
 /** Get, count, and the parameters that all lists share. Every SQL query includes the caller's read rule. */
 import { required } from '../../../access/check.ts'
-import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField, notFound } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
+import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
 import { listLimitDefault } from '../../../limits/api.ts'
-import { allOf, type Expr } from '../../../query/expr.ts'
+import { allOf } from '../../../query/expr.ts'
 import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
 import { takeVersion } from '../version.ts'
 import { isRecordId } from '../writes/input.ts'
+import { recordWithIncluded } from './include/included-replies.ts'
+import { includingReader, parseInclude } from './include/parse-include.ts'
+import { conditionsOf } from './page.ts'
 import { recordReply } from './page-reply.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
 
@@ -18,6 +22,7 @@ import { type RowReader, readerOf } from './row-reader.ts'
 export interface ListQuery extends FilterGroups<string> {
   readonly sort?: string | undefined
   readonly fields?: string | undefined
+  readonly include?: string | undefined
   readonly limit?: number | undefined
   readonly page?: number | undefined
   readonly perPage?: number | undefined
@@ -47,9 +52,6 @@ export function windowOf(query: Pick<ListQuery, 'limit' | 'page' | 'perPage' | '
   return { limit: used, offset: start, page: page ?? Math.floor(start / used) + 1 }
 }
 
-export const conditionsOf = (call: TableCall, condition: Expr): SqlText[] =>
-  condition.kind === 'const' && condition.value ? [] : [call.backEnd.condition(condition, call.table)]
-
 /** A record if the caller may read it, with all fields or those given. */
 export async function findRecord(
   call: TableCall,
@@ -71,13 +73,24 @@ async function findRow(call: TableCall, id: string, reader: RowReader): Promise<
   return row ?? null
 }
 
-/** Responds with one record, or the requested fields of it. Throws 404 if it does not exist or the rule hides it. */
-export async function get(call: TableCall, id: string, fieldsText: string | undefined): Promise<Reply> {
+/**
+ * Responds with one record, or the requested fields of it, and its related records. Throws 404 if it does not exist or
+ * the rule hides it.
+ */
+export async function get(
+  call: TableCall,
+  id: string,
+  { fields: fieldsText, include }: Pick<ListQuery, 'fields' | 'include'>,
+  limits: ResponseLimits,
+): Promise<Reply> {
   required(call.permissions.read(), call.caller)
-  const reader = readerOf(call, fieldsText === undefined ? null : parseFields(call.view, fieldsText))
+  const included = parseInclude(call, include)
+  const reader = includingReader(call, fieldsText === undefined ? null : parseFields(call.view, fieldsText), included)
   const row = await findRow(call, id, reader)
   if (!row) throw notFound('Record')
-  return recordReply(row, takeVersion(row), { record: reader.record, item: reader.show, text: reader.json })
+  const version = takeVersion(row)
+  if (included.length > 0) return recordWithIncluded({ call, reader, included }, row, version, limits)
+  return recordReply(row, version, { record: reader.record, item: reader.show, text: reader.json })
 }
 
 /** Counts the matching rows that the caller may read. */

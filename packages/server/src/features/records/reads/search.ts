@@ -10,15 +10,18 @@ import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query
 import type { TableCall } from '../resolve-table.ts'
 import { type RecordRow, withExtra } from '../rows.ts'
 import { createHighlighter, type Highlighter, parseSearchWords } from './highlight.ts'
-import { type ListDeps, pageQuery, respondWithPage } from './list.ts'
-import { type ListEnvelope, pageReply } from './page-reply.ts'
+import { pageWithIncluded } from './include/included-replies.ts'
+import { includingReader, parseInclude } from './include/parse-include.ts'
+import type { ListDeps } from './list.ts'
+import { pageQuery, respondWithPage } from './page.ts'
+import { type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
 import { type ListQuery, type Window, windowOf } from './read.ts'
-import { type RowReader, readerOf } from './row-reader.ts'
+import type { RowReader } from './row-reader.ts'
 import { formatSearchCursor, parseSearchCursor } from './search-page-cursor.ts'
 
 export interface SearchQuery
   extends FilterGroups<string>,
-    Pick<ListQuery, 'fields' | 'limit' | 'offset' | 'page' | 'perPage' | 'after' | 'versions'> {
+    Pick<ListQuery, 'fields' | 'include' | 'limit' | 'offset' | 'page' | 'perPage' | 'after' | 'versions'> {
   readonly q?: string | undefined
   readonly highlightPre?: string | undefined
   readonly highlightPost?: string | undefined
@@ -74,10 +77,9 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const words = parseSearchWords(query.q)
   const pre = parseTag('highlightPre', query.highlightPre ?? '<mark>')
   const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
-  const reader = readerOf(call, query.fields === undefined ? null : parseFields(view, query.fields), {
-    complete: table.search,
-    versions: query.versions,
-  })
+  const included = parseInclude(call, query.include)
+  const fields = query.fields === undefined ? null : parseFields(view, query.fields)
+  const reader = includingReader(call, fields, included, { complete: table.search, versions: query.versions })
   const { window, isContinued } = parseStart(call, query)
   const { limit, offset, page } = window
   const condition = allOf([allowed, parseFilterTexts(view, query)])
@@ -103,11 +105,11 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const found = pageQuery(call, reader, conditions, { order, limit, offset, joins: index.joins })
   const alongside = sql`SELECT count(*)${found.source}`
   const highlight = createHighlighter(words, pre, post)
-  return respondWithPage(call, limits, async (read) => {
+  return respondWithPage(call, limits, async (read, isLarge) => {
     const matching = await read({ ...found, alongside, frequency: index.frequency })
     if (!matching) return null
     const total = Number(matching.alongside ?? 0)
-    const writer = {
+    const writer: PageWriter = {
       takeVersion: reader.takeVersion,
       record: reader.record,
       item: (record: RecordRow) => withExtra(reader.show(record), 'highlights', highlightsOf(call, record, highlight)),
@@ -115,6 +117,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
       envelope: (count: number, _: RecordRow | null, isTruncated: boolean) => envelope(total, count, isTruncated),
       isReversed: false,
     }
-    return pageReply(matching, writer, limits)
+    if (included.length === 0) return pageReply(matching, writer, limits)
+    return pageWithIncluded({ call, reader, included }, matching, writer, { read, isLarge, limits })
   })
 }

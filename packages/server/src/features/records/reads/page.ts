@@ -1,0 +1,54 @@
+/** Pages of a table: their query, and the two ways of reading them, in one step or outside the event loop. */
+import { callerKey } from '../../../access/caller.ts'
+import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
+import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import type { Reply } from '../../../http/endpoint.ts'
+import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
+import type { Expr } from '../../../query/expr.ts'
+import type { TableCall } from '../resolve-table.ts'
+import type { RecordRow } from '../rows.ts'
+import type { RowReader } from './row-reader.ts'
+
+/** Reads a page, up to `bytesMax`; null if it is too large to be read in one step. */
+export type ReadPage = (query: PageQuery, bytesMax?: number) => Promise<PageRows<RecordRow> | null>
+
+/** Builds a response from pages; null if they are too large to be read in one step, which `isLarge` does not. */
+export type Respond = (read: ReadPage, isLarge: boolean) => Promise<Reply | null>
+
+/** Responds with pages read in one step, or, if they are too large, read and serialized outside the event loop. */
+export async function respondWithPage(
+  { database }: TableCall,
+  limits: ResponseLimits,
+  respond: Respond,
+): Promise<Reply> {
+  const quick = await respond((query) => database.readPage(query), false)
+  if (quick) return quick
+  const most = itemBytesMax(limits.bytesMax())
+  const read: ReadPage = (query, bytesMax = most) => database.readLargePage(query, bytesMax)
+  const large = await limits.large(() => respond(read, true))
+  if (!large) throw new Error('A large page was not read')
+  return large
+}
+
+/** The condition as SQL; none for one that is true of every row. */
+export const conditionsOf = (call: TableCall, condition: Expr): SqlText[] =>
+  condition.kind === 'const' && condition.value ? [] : [call.backEnd.condition(condition, call.table)]
+
+/** The query of a page of the table. */
+export const pageQuery = (
+  { rows, caller }: TableCall,
+  { list, key, keyChars }: Pick<RowReader, 'list' | 'key' | 'keyChars'>,
+  conditions: readonly SqlText[],
+  {
+    joins = nothing,
+    order,
+    limit,
+    offset,
+  }: Pick<PageQuery, 'order' | 'limit' | 'offset'> & { readonly joins?: SqlText },
+): PageQuery => {
+  const where = conditions.length === 0 ? nothing : sql` WHERE ${join(conditions, ' AND ')}`
+  const source = sql` FROM ${rows.from}${joins}${where}`
+  return { list, source, order, limit, offset, key, keyChars, caller: callerKey(caller) }
+}
+
+const nothing = sql``
