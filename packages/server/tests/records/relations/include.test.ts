@@ -192,6 +192,17 @@ describeServer('include', { config }, (server) => {
     expectRefusal(users, 400)
   })
 
+  test('[DB-INC-13] each relation is read by one statement, whatever the number of records', async () => {
+    const include = { author: {}, comments: { limit: 1, count: true, include: { author: {} } } }
+    const statementsOf = async (parameters: Readonly<Record<string, unknown>>): Promise<number> => {
+      const { body } = await listWith(server.service, 'posts', include, { ...parameters, after: '', explain: '1' })
+      return body.explain.statements.length
+    }
+    expect(await statementsOf({ filter: [['id', '==', 'p1']] })).toBe(4)
+    expect(await statementsOf({ filter: [['comments', 'some', [['author.name', '!=', 'x']]]] })).toBe(4)
+    expect(await statementsOf({})).toBe(4)
+  })
+
   test('[DB-INC-12] an ETag covers the related records', async () => {
     const path = `${tablePath('posts')}/p3${query({ include: { comments: {} } })}`
     const before = await server.anonymous.get(path)
