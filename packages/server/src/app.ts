@@ -130,6 +130,11 @@ export class App {
     return this.#parts.features.users.issueSetupToken()
   }
 
+  /** The custom claims of a token that is issued to a user now; see `Users`. */
+  claimsForToken(...user: Parameters<Features['users']['claimsForToken']>): Promise<Readonly<Record<string, unknown>>> {
+    return this.#parts.features.users.claimsForToken(...user)
+  }
+
   /** Shuts down gracefully within 20 seconds; work that hangs is abandoned. */
   async close(): Promise<void> {
     const { context, features, listener, jobs, opened } = this.#parts

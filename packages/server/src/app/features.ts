@@ -9,6 +9,7 @@ import type { Settings } from '../config/config.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
 import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
+import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
 import type { BeforeHooks } from '../features/before-hooks.ts'
 import type { Feature } from '../features/feature.ts'
 import { createFunctions, type Functions } from '../features/functions/index.ts'
@@ -80,7 +81,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     recordsOf(shared, { hooks: (namespace) => functions.hooks.of(namespace), background: () => functions.background }),
   )
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
-  const users: Users = keep(await usersOf(shared, records, push))
+  const users: Users = keep(await usersOf(shared, { records, push, hooks: () => functions.authHooks() }))
   const storage = keep(storageOf(shared, users))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
@@ -168,7 +169,10 @@ const pushOf = ({ context, engines }: Shared, lockActiveUser: PushDeps['lockActi
     ...common(context),
   })
 
-function usersOf({ context, engines, listener, limiter }: Shared, records: Records, push: Push): Promise<Users> {
+function usersOf(
+  { context, engines, listener, limiter }: Shared,
+  { records, push, hooks }: { readonly records: Records; readonly push: Push; readonly hooks: () => AuthHooks },
+): Promise<Users> {
   const { settings, config } = context
   const { mode } = config
   return openUsers({
@@ -176,6 +180,8 @@ function usersOf({ context, engines, listener, limiter }: Shared, records: Recor
     cluster: engines.cluster,
     limiter,
     syncPublicUser: records.platformRecordWriter(publicUsersTable),
+    appendUserEvent: records.platformEventWriter(userEventsLog),
+    hooks,
     config: () => context.config.auth,
     mails: engines.mails,
     passwordCost: context.passwordCost,

@@ -140,6 +140,10 @@ export const signingKeyReloadIntervalMs = 1000
 export const signingKeysMax = 50
 export const metadataBytesMax = 16 * KiB
 export const customClaimsBytesMax = 4 * KiB
+/** Questions to hooks in one transaction: that of a sign-up, that of its claims, and repetitions after changes. */
+export const hookAnswersMax = 6
+/** JSON that a hook of sign-ups may return: two objects of `metadataBytesMax`, escaped, and the short fields. */
+export const signUpDataCharsMax = 128 * KiB
 export const displayNameCharsMax = 200
 export const avatarUrlCharsMax = 2 * KiB
 export const roleCharsMax = 64

@@ -40,7 +40,7 @@ export interface TestUser {
   readonly email?: string
   /** Default `user`. */
   readonly role?: string
-  /** What rules see as `auth.custom`. */
+  /** What rules see as `auth.custom`, as an administrator sets it; `auth.claims` of the functions adds to it. */
   readonly claims?: object
 }
 

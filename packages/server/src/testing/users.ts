@@ -1,6 +1,7 @@
 /** Users of tests: created as the import of users creates them, and signed in by tokens of the server's own key. */
 import type { Client } from 'plinth-client'
 import { createClient } from 'plinth-client/all'
+import type { App } from '../app.ts'
 import type { Clock } from '../base/clock.ts'
 import { createUuid7 } from '../base/crypto/ids.ts'
 import type { JsonObject } from '../base/text/json.ts'
@@ -21,9 +22,11 @@ export function createTestUsers<Config, Functions>(deps: {
   readonly url: string
   readonly secret: string
   readonly service: Pick<Client, 'request'>
+  /** What the application and administrators give a user as claims. */
+  readonly claimsForToken: App['claimsForToken']
   readonly clock: Clock
 }): TestUsers<Config, Functions> {
-  const { url, secret, service, clock } = deps
+  const { url, secret, service, claimsForToken, clock } = deps
   const tokens = createTokens(createFirstSigningKey(secret), clock)
   const createId = createUuid7(clock)
   const clients: Client<Config, Functions>[] = []
@@ -64,7 +67,7 @@ export function createTestUsers<Config, Functions>(deps: {
         id,
         ...(email === undefined ? {} : { email, emailVerified: true }),
         ...(role === undefined ? {} : { role }),
-        custom: (claims ?? {}) as JsonObject,
+        custom: await claimsForToken({ id, role: role ?? 'user', customClaims: (claims ?? {}) as JsonObject }),
       }
       // A token per request: the clock may have moved past the end of an earlier one.
       return keep(createClient<Config, Functions>(url, { getToken: () => tokens.signAccess(subject) }))

@@ -1,6 +1,7 @@
 /** `plinth users`: manages users by id or email, whether the server runs or not. */
 import { notFound } from '../../errors.ts'
-import type { ListedUser, UserPage } from '../../features/users/admin/admin.ts'
+import type { ListedUser } from '../../features/users/accounts/admin-view.ts'
+import type { UserPage } from '../../features/users/admin/admin.ts'
 import type { UpdateInput } from '../../features/users/admin/input.ts'
 import { type AdminClient, openAdminClient } from '../admin-client.ts'
 import { type Call, type Command, UsageError } from '../command.ts'

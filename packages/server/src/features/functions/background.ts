@@ -8,6 +8,7 @@ import type { Log } from '../../base/log.ts'
 import type { DatabaseAddress, Sql } from '../../engines/sql/sql.ts'
 import { unavailable } from '../../errors.ts'
 import { functionJobsDrainMs } from '../../limits/function-jobs.ts'
+import { userEventsLog } from '../auth-hooks.ts'
 import { transactionJobsTable } from '../transaction-jobs.ts'
 import { type Backlog, createBacklog } from './dispatch/backlog.ts'
 import { type ChangeHook, createChangeHooks } from './dispatch/change-hooks.ts'
@@ -15,6 +16,7 @@ import type { ChangeLogs } from './dispatch/change-logs.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { enqueuedJob } from './dispatch/enqueued.ts'
 import { createPositions, type Positions } from './dispatch/positions.ts'
+import { jobsOfUserEvent, type UserHook } from './dispatch/user-hooks.ts'
 import { createTransactionJobs } from './jobs/enqueued-input.ts'
 import type { ClaimedJob, NewJob } from './jobs/job.ts'
 import { createJobAdmin, type JobAdmin } from './jobs/job-admin.ts'
@@ -33,6 +35,7 @@ export interface BackgroundFunction extends JobFunction {
 export interface Declared {
   readonly functions: ReadonlyMap<string, BackgroundFunction>
   readonly hooks: readonly ChangeHook[]
+  readonly userHooks: readonly UserHook[]
   readonly schedules: readonly Schedule[]
 }
 
@@ -60,7 +63,7 @@ interface Parts {
 
 type Namespaces = ReadonlyMap<string, { readonly instance: boolean }>
 
-const nothing: Declared = { functions: new Map(), hooks: [], schedules: [] }
+const nothing: Declared = { functions: new Map(), hooks: [], userHooks: [], schedules: [] }
 
 export class Background {
   readonly #deps: BackgroundDeps
@@ -99,6 +102,7 @@ export class Background {
     await parts.dispatcher.configure({
       namespaces: dispatchedNamespaces(declared, namespaces),
       jobsOf: (change, namespace) => {
+        if (change.table === userEventsLog.table) return jobsOfUserEvent(change, declared.userHooks, clock.now())
         if (change.table !== transactionJobsTable) return jobsOf(change, namespace)
         const job = enqueuedJob(change)
         return job ? [job] : []
@@ -248,11 +252,14 @@ export class Background {
   }
 }
 
-/** Those with hooks, and those in whose transactions jobs can be enqueued. */
-function dispatchedNamespaces({ functions, hooks }: Declared, namespaces: Namespaces): Namespaces {
+/** Those with hooks, that of the users, and those in whose transactions jobs can be enqueued. */
+function dispatchedNamespaces({ functions, hooks, userHooks }: Declared, namespaces: Namespaces): Namespaces {
   const hasQueues = [...functions.values()].some(({ queue }) => queue !== null)
   const hooked = new Set(hooks.map(({ namespace }) => namespace))
-  return new Map([...namespaces].filter(([namespace]) => hasQueues || hooked.has(namespace)))
+  const dispatched = new Map([...namespaces].filter(([namespace]) => hasQueues || hooked.has(namespace)))
+  // It has a log also where the configuration does not serve it.
+  if (userHooks.length > 0) dispatched.set(userEventsLog.namespace, { instance: false })
+  return dispatched
 }
 
 /** Attempts that have ended since the start. */

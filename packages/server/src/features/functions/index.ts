@@ -11,6 +11,7 @@ import type { Sql } from '../../engines/sql/sql.ts'
 import type { RunInternally } from '../../http/internal-request.ts'
 import { secretsCachedMs } from '../../limits/functions.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
+import type { AuthHooks } from '../auth-hooks.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
 import { Background } from './background.ts'
@@ -18,6 +19,7 @@ import { FunctionCode } from './code.ts'
 import type { ChangeLogs } from './dispatch/change-logs.ts'
 import { createFunctionEndpoints } from './endpoints.ts'
 import { createFunctionList } from './function-list.ts'
+import { createAuthHooks } from './hooks/auth-hooks.ts'
 import { createBeforeHooks } from './hooks/before-hooks.ts'
 import { createInvoker, type Invoker } from './invoke/invoker.ts'
 import { declaredJobs } from './jobs/declared-jobs.ts'
@@ -57,6 +59,8 @@ export interface Functions extends Feature {
   readonly invoker: Invoker
   /** The functions that run before writes. */
   readonly hooks: BeforeHooks
+  /** The functions that accounts call. */
+  readonly authHooks: () => AuthHooks
   readonly background: Background
 }
 
@@ -95,6 +99,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     code,
     invoker,
     hooks,
+    authHooks: createAuthHooks({ definitions: () => code.current.definitions, invoker }),
     metrics(metrics) {
       const name = 'functions_before_seconds'
       const help = 'Time by which functions have delayed writes, by table in seconds.'

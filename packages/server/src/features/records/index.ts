@@ -24,6 +24,7 @@ import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
 import { observeWrites, type WriteObserver } from './writes/hooks/observed-writes.ts'
+import { createPlatformEventWriter, type PlatformEventWriter } from './writes/platform-event-writer.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
 import { createRemovalBounds } from './writes/removal-bounds.ts'
 import { transactionEndpoint } from './writes/transactions/transaction-endpoint.ts'
@@ -65,6 +66,8 @@ export interface Records extends Feature {
   readonly resolve: Tables['resolve']
   /** A writer for the records of a platform table; see `PlatformRecordWriter`. */
   platformRecordWriter(table: Table): PlatformRecordWriter
+  /** A writer of events to the change log of a static namespace; see `PlatformEventWriter`. */
+  platformEventWriter(log: { readonly namespace: string; readonly table: string }): PlatformEventWriter
 }
 
 interface JobsOfTransactions {
@@ -136,6 +139,11 @@ export function createRecords(deps: RecordsDeps): Records {
     platformRecordWriter(table) {
       const database = sql.database({ namespace: table.namespace, instanceId: null })
       return createPlatformRecordWriter({ table, database, committed, requestId: newId, nowMs: () => clock.now() })
+    },
+    platformEventWriter(log) {
+      const database = sql.database({ namespace: log.namespace, instanceId: null })
+      const onCommitted = feed.wake.bind(feed)
+      return createPlatformEventWriter({ log, database, onCommitted, nowMs: () => clock.now() })
     },
   }
 }

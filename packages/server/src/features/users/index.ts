@@ -1,9 +1,10 @@
 /** The users feature: creates its services in order of dependency and lists the endpoints of all its areas. */
-
+import { randomUUID } from 'node:crypto'
 import type { Auth, UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { HashCost } from '../../base/crypto/password-hash.ts'
 import type { Log } from '../../base/log.ts'
+import type { JsonObject } from '../../base/text/json.ts'
 import type { AuthConfig } from '../../config/sections/auth/auth.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
 import type { Mails } from '../../engines/mail/mail.ts'
@@ -12,8 +13,10 @@ import type { Endpoint } from '../../http/endpoint.ts'
 import type { RateLimiter } from '../../http/security/rate-limit.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits/users.ts'
+import type { AuthHooks, UserEventRow } from '../auth-hooks.ts'
 import type { Feature } from '../feature.ts'
-import { type Account, createAccounts, type SyncPublicUser } from './accounts/accounts.ts'
+import { type Account, createAccounts, emptyAccount, type SyncPublicUser } from './accounts/accounts.ts'
+import { adminView } from './accounts/admin-view.ts'
 import { createAttempts } from './accounts/attempts.ts'
 import { createAccountEndpoints } from './accounts/endpoints.ts'
 import { createPasswordAccounts } from './accounts/password-accounts.ts'
@@ -29,6 +32,8 @@ import { openMailer } from './email/mailer.ts'
 import { createOneTimeTokens } from './email/one-time-tokens.ts'
 import { createEmailOwnership } from './email/ownership.ts'
 import { createEmailVerification } from './email/verification.ts'
+import { createAccountHooks } from './hooks/account-hooks.ts'
+import { hookedRequest } from './hooks/hooked-request.ts'
 import { createMfaEndpoints } from './mfa/endpoints.ts'
 import { createMfa } from './mfa/mfa.ts'
 import { prepareUsersTables, usersAddress } from './migrations.ts'
@@ -53,6 +58,10 @@ export interface UsersDeps {
   readonly cluster: Cluster
   readonly limiter: RateLimiter
   readonly syncPublicUser: SyncPublicUser
+  /** Appends an event of a user to the log that functions follow. */
+  readonly appendUserEvent: (tx: Transaction, event: UserEventRow) => Promise<void>
+  /** The functions of the application that accounts call. */
+  readonly hooks: () => AuthHooks
   readonly config: () => AuthConfig
   readonly mails: Mails
   /** The server's secret; tokens are signed with keys derived from it. */
@@ -83,6 +92,11 @@ export interface Users extends Feature, Authentication {
   readonly onRevoked: Revocation['onRevoked']
   readonly onChanged: Revocation['onChanged']
   /** A token for the set-up link of the first administrator; null if there is an administrator. */
+  /**
+   * The custom claims of a token that is issued to a user now; a user without an account has these fields. For tests,
+   * which sign tokens themselves.
+   */
+  readonly claimsForToken: (user: Pick<Account, 'id' | 'role' | 'customClaims'>) => Promise<JsonObject>
   readonly issueSetupToken: Setup['issue']
   readonly needsSetup: Setup['isNeeded']
 }
@@ -103,7 +117,17 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   const keys = await openSigningKeys({ database, bus: cluster, secret, clock })
   const revocation = openRevocation({ bus: cluster, onRevoking: deps.onRevoking, log })
   const tokens = createTokens(keys, clock)
-  const accounts = createAccounts({ dialect, syncPublicUser, onAuthChanged: revocation.change, clock })
+  const hooks = createAccountHooks({ hooks: deps.hooks, database })
+  const accounts = createAccounts({
+    dialect,
+    syncPublicUser,
+    recordEvent: async (tx, event, account) => {
+      if (deps.hooks().waitsFor(event)) await deps.appendUserEvent(tx, { event, user: adminView(account) })
+    },
+    onAuthChanged: revocation.change,
+    hooks,
+    clock,
+  })
   const passwords = createPasswords(() => config().passwordCharsMin, deps.passwordCost)
   const attempts = createAttempts({ database, limiter: deps.limiter, secret, clock })
   const sessionsMax = () => config().sessionsPerUserMax
@@ -111,6 +135,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   const sessions = createSessions({
     database,
     accounts,
+    hooks,
     tokens,
     keys,
     revocation,
@@ -124,6 +149,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   return {
     database,
     accounts,
+    hooks,
     passwords,
     completeSignIn,
     sessions,
@@ -136,9 +162,9 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
     secret,
     config,
     publicUrl: deps.publicUrl,
-    ...createAuthentication({ database, tokens, revocation, clock }),
+    ...createAuthentication({ database, tokens, revocation, hooks, clock }),
     keys,
-    setup: createSetup({ database, accounts, passwords, oneTimeTokens, completeSignIn, clock }),
+    setup: createSetup({ database, accounts, hooks, passwords, oneTimeTokens, completeSignIn, clock }),
     async close() {
       keys.close()
       revocation.close()
@@ -175,21 +201,21 @@ const publicEndpoints: ReadonlySet<string> = new Set(['users.jwks', 'users.setup
 const withoutCaching = (declared: Endpoint): Endpoint =>
   publicEndpoints.has(declared.name) ? declared : { ...declared, isSecret: true }
 
-/** An account as access rules see it, equal to the content of its next access token. */
-const authOf = ({ id, email, emailVerifiedAtMs, displayName, role, isAnonymous, customClaims }: Account): Auth =>
+/** An account as access rules see it: with `custom`, the content of its next access token. */
+const authOf = (account: Account, custom: JsonObject): Auth =>
   Object.freeze({
-    id,
-    ...verifiedEmail(email, emailVerifiedAtMs !== null),
-    displayName,
-    role,
-    isAnonymous,
-    custom: sealClaims(customClaims),
+    id: account.id,
+    ...verifiedEmail(account.email, account.emailVerifiedAtMs !== null),
+    displayName: account.displayName,
+    role: account.role,
+    isAnonymous: account.isAnonymous,
+    custom: sealClaims(custom),
   })
 
 /** Creates the tables if they are missing. Must be closed. */
 export async function openUsers(deps: UsersDeps): Promise<Users> {
   const parts = await openParts(deps)
-  const { sessions, oneTimeTokens, keys, clock } = parts
+  const { accounts, hooks, sessions, oneTimeTokens, keys, clock } = parts
 
   /** Deletes expired rows in bounded batches; starts no batch after the signal. */
   async function sweep(signal: AbortSignal): Promise<void> {
@@ -202,20 +228,31 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     authenticate: parts.authenticate,
     refreshClaims: parts.refreshClaims,
     async reloadUser(user) {
-      const account = await parts.accounts.find(parts.database, user.auth.id)
+      const account = await accounts.find(parts.database, user.auth.id)
       if (account && account.disabledAtMs !== null) return null
       // A token without a session was signed with the server secret: its user need not exist.
       if (user.sessionId === null) return user
-      return account && Object.freeze({ ...user, auth: authOf(account) })
+      return account && Object.freeze({ ...user, auth: authOf(account, hooks.customOf(account)) })
     },
     async lockActiveUser(tx, { auth, sessionId }) {
-      const account = await parts.accounts.find(tx, auth.id, 'lock')
+      const account = await accounts.find(tx, auth.id, 'lock')
       if (!account || account.disabledAtMs !== null) return !account && sessionId === null
-      return sessionId === null || parts.sessions.lock(tx, auth.id, sessionId)
+      return sessionId === null || sessions.lock(tx, auth.id, sessionId)
     },
     onRevoked: parts.revocation.onRevoked,
     onChanged: parts.revocation.onChanged,
     endpoints: listEndpoints(parts, deps).map(withoutCaching),
+    claimsForToken(user) {
+      const caller = { kind: 'anonymous', auth: null, address: '' } as const
+      const { signal } = new AbortController()
+      const request = hookedRequest({ caller, requestId: randomUUID(), signal })
+      const atMs = clock.now()
+      return hooks.write(async (tx) => {
+        const account = await accounts.find(tx, user.id, 'lock')
+        const unknown: Account = { ...emptyAccount, createdAtMs: atMs, updatedAtMs: atMs, ...user }
+        return accounts.claimsForToken(tx, account ?? unknown, request)
+      })
+    },
     issueSetupToken: parts.setup.issue,
     needsSetup: parts.setup.isNeeded,
     jobs: [

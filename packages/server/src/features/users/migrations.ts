@@ -79,6 +79,10 @@ const steps: readonly PlatformStep[] = [
     ]
   },
   (dialect) => [sql`ALTER TABLE ${usersTable(dialect, 'users')} ADD COLUMN admin_password INTEGER NOT NULL DEFAULT 0`],
+  // What the application has computed for the newest token of the user.
+  (dialect) => [
+    sql`ALTER TABLE ${usersTable(dialect, 'users')} ADD COLUMN hook_claims ${{ text: dialect.columnTypes.text, values: [] }}`,
+  ],
 ]
 
 /** A stored BIGINT as a number: PostgreSQL returns it as text. */

@@ -8,6 +8,7 @@ import type { Attempts } from './accounts/attempts.ts'
 import type { Passwords } from './accounts/passwords.ts'
 import type { Mailer } from './email/mailer.ts'
 import type { OneTimeTokens } from './email/one-time-tokens.ts'
+import type { AccountHooks } from './hooks/account-hooks.ts'
 import type { CompleteSignIn } from './sessions/complete-sign-in.ts'
 import type { Revocation } from './sessions/revocation.ts'
 import type { Sessions } from './sessions/sessions.ts'
@@ -16,6 +17,8 @@ export interface UsersParts {
   /** The database of the namespace `shared`. */
   readonly database: Database
   readonly accounts: Accounts
+  /** Runs the transactions that create accounts or issue tokens. */
+  readonly hooks: AccountHooks
   readonly passwords: Passwords
   readonly completeSignIn: CompleteSignIn
   readonly sessions: Sessions

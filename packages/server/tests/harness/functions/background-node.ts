@@ -57,7 +57,7 @@ export const declare = (
     ...queues,
     ...schedules.map(({ name }) => functionOf(name, { kind: 'schedule' })),
   ]
-  return { hooks, schedules, functions: new Map(functions.map((one) => [one.name, one])) }
+  return { hooks, userHooks: [], schedules, functions: new Map(functions.map((one) => [one.name, one])) }
 }
 
 /** The runs of functions, in order; tests wait for a number of them. */

@@ -137,6 +137,8 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
           cluster,
           limiter: createRateLimiter(cluster, () => config.rateLimits),
           syncPublicUser: async () => {},
+          appendUserEvent: async () => {},
+          hooks: () => ({ beforeSignUp: null, claims: null, waitsFor: () => false }),
           config: () => config.auth,
           mails,
           secret: tokenSecret,

@@ -3,6 +3,7 @@ import type { Operation } from './context.ts'
 import { callerLocation, type SourceLocation } from './location.ts'
 import type { Secret } from './secret.ts'
 import type { StandardSchema } from './standard-schema.ts'
+import type { UserEventName } from './users.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what functions receive is typed where they are declared.
 type Untyped = any
@@ -122,7 +123,7 @@ export interface ClaimsFunction extends Declaration<'claims'> {
 }
 
 export interface UserFunction extends Declaration<'onUser'> {
-  readonly on: readonly ('created' | 'deleted' | 'disabled')[]
+  readonly on: readonly UserEventName[]
   readonly run: (event: Untyped, ctx: Untyped) => unknown
 }
 

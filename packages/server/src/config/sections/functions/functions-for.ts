@@ -22,8 +22,9 @@ import {
 } from './exported.ts'
 import type { TableAddress } from './names.ts'
 import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.ts'
+import type { SignUpData, SignUpEvent, User, UserEvent, UserEventName } from './users.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: an input without a schema, and users, whose fields vary.
+// biome-ignore lint/suspicious/noExplicitAny: an input without a schema.
 type Untyped = any
 
 type Awaitable<T> = T | Promise<T>
@@ -106,18 +107,23 @@ export interface FunctionsFor<Config = unknown> {
   /** Sends changes of a table to a URL, signed by Standard Webhooks. */
   webhook<const Address extends TableAddress<Config>>(table: Address, options: WebhookOptions): WebhookFunction
   readonly auth: {
-    /** Runs before a user is created; throws `HttpError` to refuse. */
+    /**
+     * Runs before an account is created, and before an anonymous one is upgraded. Returns fields of `data` to store in
+     * place of the given ones, or nothing; throws `HttpError` to refuse. Limit 500 ms. At most one per application.
+     */
     beforeSignUp(
-      run: (
-        event: { readonly email: string | null; readonly provider: string | null; readonly data: Untyped },
-        ctx: Context<Config>,
-      ) => unknown,
+      run: (event: SignUpEvent, ctx: CallerContext<Config>) => Awaitable<Partial<SignUpData> | undefined>,
     ): BeforeSignUpFunction
-    /** Returns the custom claims of a user's access tokens. */
-    claims(run: (user: Untyped, ctx: Context<Config>) => Awaitable<object>): ClaimsFunction
-    onUser(
-      on: readonly ('created' | 'deleted' | 'disabled')[],
-      run: (event: { readonly user: Untyped }, ctx: Context<Config>) => unknown,
+    /**
+     * Returns custom claims of a user's access tokens, at each sign-in and refresh; rules see them as `auth.custom`.
+     * They are added to those that an administrator has set, and win over them. Limit 500 ms. At most one per
+     * application.
+     */
+    claims(run: (user: User, ctx: Context<Config>) => Awaitable<object>): ClaimsFunction
+    /** Runs after a user was created, deleted or disabled, at least once, in order per user. */
+    onUser<const Event extends UserEventName>(
+      on: readonly Event[],
+      run: (event: UserEvent<Event>, ctx: Context<Config>) => unknown,
     ): UserFunction
   }
 }

@@ -89,8 +89,6 @@ function checkWhere(table: Table, where: object | null): string[] {
 
 /** Functions that nothing would call are refused: a check that never runs is worse than none. */
 function checkCaused(definition: FunctionDefinition, { namespaces }: CheckParts['config']): string[] {
-  if (definition.kind === 'beforeSignUp' || definition.kind === 'claims')
-    return ['functions of this kind are not called by this version of the server']
   if (definition.kind !== 'before') return []
   const [namespace = '', table = ''] = definition.table.split('.')
   if (namespace === 'storage' && !namespaces.has('storage'))
@@ -146,11 +144,17 @@ function checkWebhook(
 function* findCollisions(definitions: readonly FunctionDefinition[]): Generator<[FunctionDefinition, string]> {
   const names = new Map<string, FunctionDefinition>()
   const queues = new Map<string, FunctionDefinition>()
+  const single = new Map<string, FunctionDefinition>()
   const served: HttpDefinition[] = []
   for (const definition of definitions) {
     const twin = names.get(definition.name.toLowerCase())
     if (twin) yield [definition, `differs from "${twin.name}" only in upper and lower case`]
     names.set(definition.name.toLowerCase(), definition)
+    if (definition.kind === 'beforeSignUp' || definition.kind === 'claims') {
+      const other = single.get(definition.kind)
+      if (other) yield [definition, `auth.${definition.kind} is declared as "${other.name}" already`]
+      single.set(definition.kind, definition)
+    }
     if (definition.kind === 'queue') {
       const other = queues.get(definition.queue)
       if (other) yield [definition, `the queue "${definition.queue}" is that of "${other.name}"`]

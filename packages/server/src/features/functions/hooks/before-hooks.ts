@@ -2,7 +2,7 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import { type BeforeInput, type BeforeOutcome, HostError } from '../../../engines/hosts/hosts.ts'
-import { type ApiError, hookFailed, unavailable } from '../../../errors.ts'
+import { type ApiError, hookFailed } from '../../../errors.ts'
 import { beforeDepthMax, beforeTimeoutMs, beforeTimeoutMsMax } from '../../../limits/functions.ts'
 import {
   type BeforeHooks,
@@ -13,10 +13,11 @@ import {
   type NamespaceHooks,
 } from '../../before-hooks.ts'
 import type { BeforeDefinition } from '../definitions/definition.ts'
-import { apiErrorOf, faultOf, toApiError } from '../invoke/failures.ts'
+import { apiErrorOf, faultOf, hookErrorOf } from '../invoke/failures.ts'
 import type { Invoker } from '../invoke/invoker.ts'
 import { createBeforeTimes } from './before-times.ts'
 import { compileHooks, type TableHooks } from './declared-hooks.ts'
+import { reportHook } from './report-hook.ts'
 
 export interface BeforeHooksDeps {
   /** The `before` functions of the code in force; another list for other code. */
@@ -50,19 +51,8 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     return found.get(namespace) ?? null
   }
 
-  /** Reports a failure of the application's code. Returns the error for the caller. */
-  function fail({ name, location }: BeforeDefinition, requestId: string, message: string): ApiError {
-    invoker.report({ name, requestId }, { reason: 'failed', message, location })
-    return hookFailed()
-  }
-
-  /** The error for a failure of the whole call, which the invoker has reported. */
-  function failureOf(error: unknown): unknown {
-    if (!(error instanceof HostError)) return error
-    if (error.kind === 'timeout' || error.kind === 'failed') return hookFailed()
-    // Nothing was stored, so the request may be repeated.
-    return error.kind === 'crashed' ? unavailable(1, 'A process that runs functions has ended') : toApiError(error)
-  }
+  const fail = (hook: BeforeDefinition, requestId: string, message: string): ApiError =>
+    reportHook(invoker, hook, requestId, message)
 
   async function run(
     tables: TableHooks,
@@ -87,7 +77,7 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     const startedMs = performance.now()
     const { name } = first
     const result = await invoker.invoke({ name, input, caller, requestId, timeoutMs, signal }).catch((error) => {
-      throw failureOf(error)
+      throw hookErrorOf(error)
     })
     times.record(first.table, (performance.now() - startedMs) / 1000)
     const outcome = JSON.parse((result.kind === 'value' && result.json) || '{"results":[]}') as BeforeOutcome

@@ -7,6 +7,7 @@ import {
   foreignError,
   functionCrashed,
   functionTimeout,
+  hookFailed,
   internal,
   unavailable,
 } from '../../../errors.ts'
@@ -31,6 +32,14 @@ export function apiErrorOf({ failure }: HostError): ApiError {
 
 /** Any error of an invocation as the caller sees it. */
 export const toApiError = (error: unknown): unknown => (error instanceof HostError ? apiErrorOf(error) : error)
+
+/** The error of a hook as the caller of the hooked request sees it: a refusal, or opaque. Any other error as it is. */
+export function hookErrorOf(error: unknown): unknown {
+  if (!(error instanceof HostError)) return error
+  if (error.kind === 'timeout' || error.kind === 'failed') return hookFailed()
+  // Nothing was stored, so the request may be repeated.
+  return error.kind === 'crashed' ? unavailable(1, 'A process that runs functions has ended') : apiErrorOf(error)
+}
 
 export interface Fault {
   readonly reason: 'failed' | 'timeout' | 'crashed'

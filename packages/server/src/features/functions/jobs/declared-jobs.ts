@@ -43,6 +43,8 @@ function functionOf(definition: FunctionDefinition): BackgroundFunction | null {
         retries: retries ?? functionRetries,
       }
     }
+    case 'onUser':
+      return { ...unbounded, kind: 'onUser', retries: functionRetries }
     case 'webhook':
       return { ...unbounded, kind: 'webhook', retries: webhookPausesMs.length }
     default:
@@ -65,9 +67,11 @@ export function declaredJobs(definitions: readonly FunctionDefinition[], config:
   if (definitions.length > 0) functions.push(mails)
   const changes = definitions.filter(({ kind }) => kind === 'onChange' || kind === 'webhook') as ChangeKinds[]
   const schedules = definitions.filter((definition) => definition.kind === 'schedule')
+  const users = definitions.filter((definition) => definition.kind === 'onUser')
   return {
     functions: new Map(functions.map((one) => [one.name, one])),
     hooks: changes.map((definition) => hookOf(definition, config)).filter((hook) => hook !== null),
+    userHooks: users.map(({ name, on }) => ({ name, on: new Set(on) })),
     schedules: schedules.map(({ name, cron, tz, missed }) => ({ name, cron, tz, missed })),
   }
 }

@@ -15,10 +15,10 @@ export interface RunJobDeps {
   readonly definitions: () => readonly FunctionDefinition[]
 }
 
-/** What the function gets. The events of changes have the number of the attempt. */
+/** What the function gets. The events of changes and of users have the number of the attempt. */
 function inputOf({ kind, input, attempt }: ClaimedJob): unknown {
   const value: unknown = JSON.parse(input)
-  return kind === 'onChange' ? { ...(value as object), attempt } : value
+  return kind === 'onChange' || kind === 'onUser' ? { ...(value as object), attempt } : value
 }
 
 /** The request on whose behalf the function runs: its own requests are one deeper. */

@@ -121,7 +121,7 @@ function differenceOf(before: Row, after: Row): string {
   return JSON.stringify([old, lacked])
 }
 
-const beforeTextOf = ({ before, after }: Change): string | null =>
+const beforeTextOf = ({ before, after }: Pick<Change, 'before' | 'after'>): string | null =>
   before && after ? differenceOf(before, after) : textOf(before)
 
 /** The record before a change, restored from the log. Logs of earlier versions store it in full. */
@@ -143,7 +143,7 @@ export function movedBy(expr: Expr, changes: readonly LoggedChange[]): number {
   }, 0)
 }
 
-export type AppendChange = (change: Change, requestId: string, nowMs: number) => SqlText
+export type AppendChange = (change: Omit<Change, 'table'>, requestId: string, nowMs: number) => SqlText
 
 /** Builds the statement that appends a change of this table to the log, in the transaction of the write. */
 export function createAppendChange(table: TableRef, dialect: Dialect): AppendChange {

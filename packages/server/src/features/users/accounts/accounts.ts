@@ -9,6 +9,9 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlText, type SqlValue, sql } from '../../../engines/sql/sql-text.ts'
 import { invalidToken } from '../../../errors.ts'
+import type { UserEvent } from '../../auth-hooks.ts'
+import type { AccountHooks, SignUpOrigin } from '../hooks/account-hooks.ts'
+import type { HookedRequest } from '../hooks/hooked-request.ts'
 import { msOf, msOrNullOf, type UsersTable, usersTable } from '../migrations.ts'
 import { type PublicUser, publicUserOf } from './public-user.ts'
 
@@ -31,8 +34,10 @@ export interface Account {
   readonly metadata: JsonObject
   /** Never shown to clients. */
   readonly appMetadata: JsonObject
-  /** Included in access tokens as `custom`. */
+  /** Set by an administrator. Included in access tokens as `custom`. */
   readonly customClaims: JsonObject
+  /** Computed by the application for the newest token; null if it has computed none. See `account-hooks`. */
+  readonly hookClaims: JsonObject | null
   readonly createdAtMs: number
   readonly updatedAtMs: number
 }
@@ -53,13 +58,22 @@ export interface Accounts {
   findByEmail(on: Reader, email: string, lock?: 'lock'): Promise<Account | null>
   /** Newest first. */
   list(on: Reader, page: AccountsPage): Promise<ListedAccount[]>
-  /** Throws `EngineError` `unique` if the id or the email is taken. */
-  insert(tx: Transaction, account: NewAccount): Promise<Account>
+  /**
+   * Creates an account as the application admits it (`account-hooks`), which may change fields. Throws `EngineError`
+   * `unique` if the id or the email is taken, and as `admit` does. To be called in `hooks.write`.
+   */
+  insert(tx: Transaction, account: NewAccount, origin: SignUpOrigin): Promise<Account>
   /**
    * Writes the fields that differ, and the public record. `account` was read in this transaction. Open connections
-   * receive changes of role, claims and email. Throws `EngineError` `unique` if the email is taken.
+   * receive changes of role, claims and email. Throws `EngineError` `unique` if the email is taken. An upgrade of an
+   * anonymous account is a sign-up, of which the origin is required, and to which applies what applies to `insert`.
    */
-  update(tx: Transaction, account: Account, changes: Partial<Account>): Promise<Account>
+  update(tx: Transaction, account: Account, changes: Partial<Account>, origin?: SignUpOrigin): Promise<Account>
+  /**
+   * The custom claims of a token that is issued now; keeps what the application has computed. `account` was read with a
+   * lock in this transaction. Throws as `claimsOf` does; nothing is written before.
+   */
+  claimsForToken(tx: Transaction, account: Account, request: HookedRequest): Promise<JsonObject>
   /**
    * Deletes the user and everything that belongs to the user; false if there is no such user. It does not revoke
    * access tokens: `revocation` does.
@@ -69,6 +83,9 @@ export interface Accounts {
 
 /** Writes the public record of a user within the transaction; null means no record. */
 export type SyncPublicUser = (tx: Transaction, before: PublicUser | null, after: PublicUser | null) => Promise<void>
+
+/** Records an event of an account in the transaction in which it happens. */
+export type RecordUserEvent = (tx: Transaction, event: UserEvent, account: Account) => Promise<void>
 
 /** Called in a transaction that changes what access rules see of a user: role, claims or verified email. */
 export type OnAuthChanged = (tx: Transaction, userId: string) => void
@@ -87,6 +104,10 @@ const text: Omit<Column, 'name'> = { toSql: same, fromSql: same }
 const time: Omit<Column, 'name'> = { toSql: same, fromSql: msOrNullOf }
 const flag: Omit<Column, 'name'> = { toSql: Number, fromSql: (stored) => stored === 1 }
 const json: Omit<Column, 'name'> = { toSql: JSON.stringify, fromSql: (stored) => JSON.parse(stored as string) }
+const jsonOrNull: Omit<Column, 'name'> = {
+  toSql: (value) => (value === null ? null : JSON.stringify(value)),
+  fromSql: (stored) => (stored === null ? null : JSON.parse(stored as string)),
+}
 
 const columns: { readonly [Name in keyof Account]: Column } = {
   id: { name: 'id', ...text },
@@ -104,6 +125,7 @@ const columns: { readonly [Name in keyof Account]: Column } = {
   metadata: { name: 'metadata', ...json },
   appMetadata: { name: 'app_metadata', ...json },
   customClaims: { name: 'custom_claims', ...json },
+  hookClaims: { name: 'hook_claims', ...jsonOrNull },
   createdAtMs: { name: 'created_at', toSql: same, fromSql: msOf },
   updatedAtMs: { name: 'updated_at', toSql: same, fromSql: msOf },
 }
@@ -115,7 +137,7 @@ const columnList = join(
 )
 
 /** Fields that may be large, and the password hash: lists omit them. */
-const unlistedNames = ['metadata', 'appMetadata', 'customClaims', 'passwordHash'] as const
+const unlistedNames = ['metadata', 'appMetadata', 'customClaims', 'hookClaims', 'passwordHash'] as const
 type UnlistedName = (typeof unlistedNames)[number]
 /** An account without the fields that lists omit. */
 export type ListedAccount = Omit<Account, UnlistedName>
@@ -147,10 +169,12 @@ const ownedTables: readonly UsersTable[] = [
 export function createAccounts(deps: {
   dialect: Dialect
   syncPublicUser: SyncPublicUser
+  recordEvent: RecordUserEvent
   onAuthChanged: OnAuthChanged
+  hooks: Pick<AccountHooks, 'admit' | 'claimsOf' | 'customOf'>
   clock: Clock
 }): Accounts {
-  const { dialect, syncPublicUser, onAuthChanged, clock } = deps
+  const { dialect, syncPublicUser, recordEvent, onAuthChanged, hooks, clock } = deps
   const newId = createUuid7(clock)
   const users = usersTable(dialect, 'users')
 
@@ -158,6 +182,11 @@ export function createAccounts(deps: {
     const suffix = lock ? dialect.forUpdate : sql``
     const [row] = await on.all(sql`SELECT ${columnList} FROM ${users} WHERE ${condition}${suffix}`)
     return row ? accountOf(row) : null
+  }
+
+  function admitUpgrade(account: Account, origin: SignUpOrigin | undefined): Account {
+    if (!origin) throw new Error('An anonymous account is upgraded without an origin')
+    return hooks.admit(account, origin)
   }
 
   return {
@@ -170,27 +199,43 @@ export function createAccounts(deps: {
       )
       return rows.map((row) => membersOf(row, listedNames) as ListedAccount)
     },
-    async insert(tx, given) {
-      const nowMs = clock.now()
-      const account: Account = { ...emptyAccount, id: newId(), createdAtMs: nowMs, updatedAtMs: nowMs, ...given }
+    async insert(tx, given, origin) {
+      const { request } = origin
+      request.newAccount ??= { id: newId(), createdAtMs: clock.now() }
+      const { id, createdAtMs } = request.newAccount
+      const account = hooks.admit({ ...emptyAccount, id, createdAtMs, updatedAtMs: createdAtMs, ...given }, origin)
       const values = join(
         names.map((name) => sql`${storedOf(account, name)}`),
         ', ',
       )
       await tx.run(sql`INSERT INTO ${users} (${columnList}) VALUES (${values})`)
       await syncPublicUser(tx, null, publicUserOf(account))
+      await recordEvent(tx, 'created', account)
       return account
     },
-    async update(tx, account, changes) {
+    async update(tx, account, changes, origin) {
       // Strictly increasing, so that two changes never share a timestamp.
       const updatedAtMs = Math.max(clock.now(), account.updatedAtMs + 1)
-      const after: Account = { ...account, ...changes, id: account.id, updatedAtMs }
+      const changedTo: Account = { ...account, ...changes, id: account.id, updatedAtMs }
+      const after = account.isAnonymous && !changedTo.isAnonymous ? admitUpgrade(changedTo, origin) : changedTo
       const changed = names.filter((name) => storedOf(account, name) !== storedOf(after, name))
       const sets = changed.map((name) => sql`${ident(columns[name].name)} = ${storedOf(after, name)}`)
       await tx.run(sql`UPDATE ${users} SET ${join(sets, ', ')} WHERE id = ${account.id}`)
       await syncPublicUser(tx, publicUserOf(account), publicUserOf(after))
       if (seenByRules(account) !== seenByRules(after)) onAuthChanged(tx, account.id)
+      if (account.disabledAtMs === null && after.disabledAtMs !== null) await recordEvent(tx, 'disabled', after)
       return after
+    },
+    async claimsForToken(tx, account, request) {
+      const hookClaims = hooks.claimsOf(account, request)
+      const before = hooks.customOf(account)
+      if (hookClaims === null) return before
+      const custom = hooks.customOf({ ...account, hookClaims })
+      if (storedOf(account, 'hookClaims') === columns.hookClaims.toSql(hookClaims as never)) return custom
+      // Not a change of the user: its time stays.
+      await tx.run(sql`UPDATE ${users} SET hook_claims = ${JSON.stringify(hookClaims)} WHERE id = ${account.id}`)
+      if (JSON.stringify(custom) !== JSON.stringify(before)) onAuthChanged(tx, account.id)
+      return custom
     },
     async remove(tx, id) {
       const account = await findBy(tx, sql`id = ${id}`, 'lock')
@@ -201,6 +246,7 @@ export function createAccounts(deps: {
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'one_time_tokens')} WHERE email = ${account.email}`)
       await tx.run(sql`DELETE FROM ${users} WHERE id = ${id}`)
       await syncPublicUser(tx, publicUserOf(account), null)
+      await recordEvent(tx, 'deleted', account)
       return true
     },
   }
@@ -216,7 +262,8 @@ export async function lockCallerAccount(accounts: Accounts, tx: Transaction, use
   return account
 }
 
-const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> = {
+/** Fields that a new account has if they are omitted. */
+export const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> = {
   email: null,
   passwordHash: null,
   isAdminPassword: false,
@@ -231,4 +278,5 @@ const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> = {
   metadata: {},
   appMetadata: {},
   customClaims: {},
+  hookClaims: null,
 }

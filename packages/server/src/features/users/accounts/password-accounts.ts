@@ -31,7 +31,8 @@ export type ProfileChanges = Partial<
 export interface PasswordAccounts {
   /**
    * Creates an account, or upgrades the caller's anonymous one, which keeps its id, its data and its session. Rejects
-   * with 400, 403 if sign-up is off, 409 for a taken address, 401 if the anonymous session has ended.
+   * with 400, 403 if sign-up is off, 409 for a taken address, 401 if the anonymous session has ended, and as the hook
+   * of sign-ups does, which runs for a taken address too.
    */
   signUp(input: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
   signUpAnonymously(client: ClientInfo): Promise<SignedIn>
@@ -52,14 +53,14 @@ export interface PasswordAccounts {
 
 type Deps = Pick<
   UsersParts,
-  'database' | 'accounts' | 'passwords' | 'completeSignIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
+  'database' | 'accounts' | 'hooks' | 'passwords' | 'completeSignIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
 > & {
   /** Called for each sign-up with an email. */
   readonly welcome: EmailVerification['welcome']
 }
 
 export function createPasswordAccounts(deps: Deps): PasswordAccounts {
-  const { database, accounts, passwords, completeSignIn, sessions, oneTimeTokens, attempts, config, welcome } = deps
+  const { database, accounts, hooks, passwords, completeSignIn, sessions, oneTimeTokens, attempts, config } = deps
 
   /** The caller's anonymous account, locked, to be upgraded. */
   async function getAnonymous(tx: Transaction, { auth: { id }, sessionId }: UserCaller): Promise<Account> {
@@ -85,8 +86,9 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       const address = normalizeEmail(email)
       passwords.check(password)
       const passwordHash = await passwords.hash(password)
+      const origin = { provider: 'password', request: client.request }
       const { account, signedIn } = await mapUniqueToConflict(() =>
-        database.write(async (tx) => {
+        hooks.write(async (tx) => {
           const before = anonymous && (await getAnonymous(tx, anonymous))
           const given: NewAccount = {
             email: address,
@@ -96,17 +98,22 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
             locale: locale ?? before?.locale ?? null,
             isAnonymous: false,
           }
-          const account = before ? await accounts.update(tx, before, given) : await accounts.insert(tx, given)
+          const account = before
+            ? await accounts.update(tx, before, given, origin)
+            : await accounts.insert(tx, given, origin)
           return { account, signedIn: await sessions.open(tx, account, client) }
         }),
       )
-      await welcome(account, client, target)
+      await deps.welcome(account, client, target)
       return signedIn
     },
 
     async signUpAnonymously(client) {
       if (!config().anonymous) throw accessDenied()
-      return database.write(async (tx) => sessions.open(tx, await accounts.insert(tx, { isAnonymous: true }), client))
+      const origin = { provider: 'anonymous', request: client.request }
+      return hooks.write(async (tx) =>
+        sessions.open(tx, await accounts.insert(tx, { isAnonymous: true }, origin), client),
+      )
     },
 
     async signIn(email, password, client, isExempt) {
@@ -116,7 +123,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       const known = found?.passwordHash ?? null
       if (!(await passwords.verify(password, known)) || !found || known === null) throw invalidCredentials()
       const passwordHash = passwords.needsRehash(known) ? await passwords.hash(password) : known
-      return database.write(async (tx) => {
+      return hooks.write(async (tx) => {
         const account = await accounts.find(tx, found.id, 'lock')
         // The account may have changed while the password was being checked.
         if (account?.passwordHash !== known || account.email !== address) throw invalidCredentials()
@@ -134,7 +141,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       const wrong = invalidCredentials('The current password is wrong')
       if (!(await passwords.verify(current, known))) throw wrong
       const passwordHash = await passwords.hash(next)
-      return database.write(async (tx) => {
+      return hooks.write(async (tx) => {
         const account = await accounts.find(tx, id, 'lock')
         if (!account || account.passwordHash !== known || account.disabledAtMs !== null) throw wrong
         const changed = await accounts.update(tx, account, { passwordHash })

@@ -4,44 +4,22 @@
  * same user.
  */
 import type { Clock } from '../../../base/clock.ts'
-import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
 import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { invalidField, notFound } from '../../../errors.ts'
 import { fitItems, itemBytesMax } from '../../../http/replies/large-responses.ts'
 import { createListCursors } from '../../../http/replies/list-cursor.ts'
-import type { Account, Accounts, ListedAccount } from '../accounts/accounts.ts'
+import type { Account, Accounts } from '../accounts/accounts.ts'
+import { type AdminView, adminView, type ListedUser, listedView } from '../accounts/admin-view.ts'
 import type { Passwords } from '../accounts/passwords.ts'
 import { emailTaken, mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
 import type { OneTimeTokens } from '../email/one-time-tokens.ts'
+import type { AccountHooks } from '../hooks/account-hooks.ts'
+import type { HookedRequest } from '../hooks/hooked-request.ts'
 import { usersTable } from '../migrations.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { type CreateInput, isUserId, type UpdateInput } from './input.ts'
-
-/** A user as returned to service keys. `name` and `verified` duplicate `displayName` and `emailVerified` (ADMIN-6). */
-export interface AdminView {
-  readonly id: string
-  readonly email: string | null
-  readonly name: string | null
-  readonly displayName: string | null
-  readonly avatarUrl: string | null
-  readonly role: string
-  readonly emailVerified: boolean
-  readonly verified: boolean
-  readonly emailVisibility: 'public' | 'private'
-  readonly locale: string | null
-  readonly disabled: boolean
-  readonly isAnonymous: boolean
-  readonly metadata: JsonObject
-  readonly appMetadata: JsonObject
-  readonly customClaims: JsonObject
-  readonly createdAt: string
-  readonly updatedAt: string
-}
-
-/** A user in a list, without the fields that may be large. */
-export type ListedUser = Omit<AdminView, 'metadata' | 'appMetadata' | 'customClaims'>
 
 export interface UserPage {
   readonly users: readonly ListedUser[]
@@ -63,13 +41,14 @@ export interface UserAdmin {
     readonly email: string | null
   }): Promise<UserPage>
   get(id: string): Promise<AdminView>
-  /** Rejects with 400, and with 409 if the email is taken. */
-  create(input: CreateInput): Promise<AdminView>
+  /** Rejects with 400, with 409 if the email is taken, and as the hook of sign-ups does. */
+  create(input: CreateInput, request: HookedRequest): Promise<AdminView>
   /**
    * Replaces the given fields. Disabling and a new password end every session and invalidate every pending one-time
-   * token; a new address invalidates the tokens. Rejects with 400, and with 409 if the email is taken.
+   * token; a new address invalidates the tokens, and upgrades an anonymous user. Rejects with 400, with 409 if the
+   * email is taken, and as the hook of sign-ups does.
    */
-  update(id: string, input: UpdateInput): Promise<AdminView>
+  update(id: string, input: UpdateInput, request: HookedRequest): Promise<AdminView>
   /** Replaces all custom claims. Open sockets get them at once, requests with the next access token. */
   setClaims(id: string, claims: JsonObject): Promise<void>
   /** Ends every session and every sign-in that waits for its second factor. */
@@ -83,6 +62,7 @@ export interface UserAdmin {
 export interface UserAdminDeps {
   readonly database: Database
   readonly accounts: Accounts
+  readonly hooks: Pick<AccountHooks, 'write'>
   readonly passwords: Passwords
   readonly sessions: Sessions
   readonly oneTimeTokens: OneTimeTokens
@@ -96,34 +76,10 @@ export interface UserAdminDeps {
 /** The cursor of the first page. */
 const startCursor = '0'
 
-const listed = (account: ListedAccount): ListedUser => ({
-  id: account.id,
-  email: account.email,
-  name: account.displayName,
-  displayName: account.displayName,
-  avatarUrl: account.avatarUrl,
-  role: account.role,
-  emailVerified: account.emailVerifiedAtMs !== null,
-  verified: account.emailVerifiedAtMs !== null,
-  emailVisibility: account.emailVisibility,
-  locale: account.locale,
-  disabled: account.disabledAtMs !== null,
-  isAnonymous: account.isAnonymous,
-  createdAt: formatDatetime(account.createdAtMs),
-  updatedAt: formatDatetime(account.updatedAtMs),
-})
-
-export const adminView = (account: Account): AdminView => ({
-  ...listed(account),
-  metadata: account.metadata,
-  appMetadata: account.appMetadata,
-  customClaims: account.customClaims,
-})
-
 const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
 
 export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
-  const { database, accounts, passwords, sessions, oneTimeTokens, responseBytes, clock } = deps
+  const { database, accounts, hooks, passwords, sessions, oneTimeTokens, responseBytes, clock } = deps
   const { dialect } = database
   const cursors = createListCursors<[createdAtMs: number, id: string]>(deps.secret, 'users list')
 
@@ -159,12 +115,12 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       const position = given === null || given === startCursor ? null : cursors.parse([], given)
       if (email !== null) {
         const account = await accounts.findByEmail(database, normalizeEmail(email))
-        return { users: account ? [listed(account)] : [], cursor: null }
+        return { users: account ? [listedView(account)] : [], cursor: null }
       }
       const after = position && { createdAtMs: position[0], id: position[1] }
       // One more than requested shows whether there is another page.
       const found = await accounts.list(database, { limit: limit + 1, after })
-      const { items: users, isCut } = await fitItems(found.slice(0, limit).map(listed), itemBytesMax(responseBytes()))
+      const { items: users, isCut } = await fitItems(found.slice(0, limit).map(listedView), itemBytesMax(responseBytes()))
       const last = found[users.length - 1]
       const cursor = found.length > users.length && last ? cursors.format([], [last.createdAtMs, last.id]) : null
       return isCut ? { users, cursor, truncated: true } : { users, cursor }
@@ -172,7 +128,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
 
     get: async (id) => adminView(await getAccount(database, id)),
 
-    async create({ email: written, password, displayName = null, role = 'user', emailVerified = true }) {
+    async create({ email: written, password, displayName = null, role = 'user', emailVerified = true }, request) {
       const email = normalizeEmail(written)
       passwords.check(password)
       // Avoids a useless hash. The unique index rejects concurrent duplicates.
@@ -180,10 +136,11 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       const passwordHash = await passwords.hash(password)
       const emailVerifiedAtMs = emailVerified ? clock.now() : null
       const account = { email, emailVerifiedAtMs, passwordHash, isAdminPassword: true, displayName, role }
-      return adminView(await mapUniqueToConflict(() => database.write((tx) => accounts.insert(tx, account))))
+      const insert = (tx: Transaction) => accounts.insert(tx, account, { provider: null, request })
+      return adminView(await mapUniqueToConflict(() => hooks.write(insert)))
     },
 
-    async update(id, { disabled, email: written, emailVerified, password, ...fields }) {
+    async update(id, { disabled, email: written, emailVerified, password, ...fields }, request) {
       const email = written === undefined ? undefined : normalizeEmail(written)
       if (password !== undefined) {
         passwords.check(password)
@@ -192,7 +149,8 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       }
       const set = password === undefined ? {} : { passwordHash: await passwords.hash(password), isAdminPassword: true }
       return mapUniqueToConflict(() =>
-        change(id, async (tx, account) => {
+        hooks.write(async (tx) => {
+          const account = await getAccount(tx, id, 'lock')
           const address = addressChanges(account, email, emailVerified)
           const changes = {
             ...fields,
@@ -203,7 +161,8 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
           // Sessions may belong to someone who knew the old password.
           if (disabled || password !== undefined) await sessions.endAll(tx, id)
           if (disabled || password !== undefined || address.email !== undefined) await oneTimeTokens.removeAll(tx, id)
-          return adminView(isEmpty(changes) ? account : await accounts.update(tx, account, changes))
+          if (isEmpty(changes)) return adminView(account)
+          return adminView(await accounts.update(tx, account, changes, { provider: null, request }))
         }),
       )
     },

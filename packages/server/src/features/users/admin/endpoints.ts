@@ -11,6 +11,7 @@ import {
   userListLimitDefault,
   userListLimitMax,
 } from '../../../limits/users.ts'
+import { hookedRequest } from '../hooks/hooked-request.ts'
 import type { UserAdmin } from './admin.ts'
 import type { ImportUsers } from './import.ts'
 import { claimsBody, createBody, updateBody } from './input.ts'
@@ -114,7 +115,7 @@ export function createAdminEndpoints(deps: {
       body: createBody,
       replies: { 201: { description: 'The user', schema: z.object({ user }) } },
       errors: [409],
-      handle: async ({ body }) => json({ user: await admin.create(body) }, 201),
+      handle: async (call) => json({ user: await admin.create(call.body, hookedRequest(call)) }, 201),
     }),
     endpoint({
       ...common,
@@ -127,7 +128,7 @@ export function createAdminEndpoints(deps: {
       body: updateBody,
       replies: { 200: { description: 'The user', schema: user } },
       errors: [404, 409],
-      handle: async (call) => json(await admin.update(idOf(call), call.body)),
+      handle: async (call) => json(await admin.update(idOf(call), call.body, hookedRequest(call))),
     }),
     endpoint({
       ...common,
@@ -196,7 +197,7 @@ export function createAdminEndpoints(deps: {
       bodyBytesMax: importBodyBytesMax,
       answerSeconds: importAnswerSeconds,
       replies: { 200: { description: 'The result of each entry', schema: importReport } },
-      handle: async ({ body }) => json(await importUsers(body.users)),
+      handle: async (call) => json(await importUsers(call.body.users, call)),
     }),
   ]
 }

@@ -19,9 +19,12 @@ import {
   importTimeoutMs,
   importUsersAtOnce,
 } from '../../../limits/users.ts'
+import type { HookRequest } from '../../before-hooks.ts'
 import type { Accounts, NewAccount } from '../accounts/accounts.ts'
 import type { Passwords } from '../accounts/passwords.ts'
 import { normalizeEmail } from '../email/normalize.ts'
+import type { AccountHooks } from '../hooks/account-hooks.ts'
+import { type HookedRequest, hookedRequest } from '../hooks/hooked-request.ts'
 import { type ImportEntry, importEntry, isUserId } from './input.ts'
 
 /** Result of one entry. */
@@ -47,11 +50,12 @@ export interface ImportReport {
 }
 
 /** Never rejects because of an entry. Rejects with 503 while `importsMax` imports run. */
-export type ImportUsers = (entries: readonly unknown[]) => Promise<ImportReport>
+export type ImportUsers = (entries: readonly unknown[], request: HookRequest) => Promise<ImportReport>
 
 export interface ImportDeps {
   readonly database: Database
   readonly accounts: Accounts
+  readonly hooks: Pick<AccountHooks, 'write'>
   readonly passwords: Passwords
   readonly clock: Clock
 }
@@ -67,7 +71,7 @@ const entriesPerTick = 50
 
 const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-export function createImport({ database, accounts, passwords, clock }: ImportDeps): ImportUsers {
+export function createImport({ database, accounts, hooks, passwords, clock }: ImportDeps): ImportUsers {
   const newId = createUuid7(clock)
   // Half of the hashing capacity, so that a sign-in waits for a few hashes and not for a thousand.
   const gate = createSemaphore({ running: Math.ceil(hashesAtOnce / 2), waiting: importsMax * importUsersAtOnce })
@@ -130,7 +134,11 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     }
   }
 
-  async function importOne(candidate: Candidate, deadlineMs: number): Promise<ImportResult> {
+  async function importOne(
+    candidate: Candidate,
+    deadlineMs: number,
+    request: HookedRequest,
+  ): Promise<ImportResult> {
     const { account, password } = candidate
     const { id, email } = account
     const existing = await findExisting(candidate)
@@ -138,9 +146,12 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     const hashed = password === null ? {} : await hashBefore(password, deadlineMs)
     if (hashed === null) return { id: null, email, ...errorResult('Not imported before the deadline; import it again') }
     try {
-      await database.write((tx) => accounts.insert(tx, { ...account, ...hashed }))
+      const origin = { provider: null, request }
+      await hooks.write((tx) => accounts.insert(tx, { ...account, ...hashed }, origin))
       return { id, email, status: 'created' }
     } catch (error) {
+      // Refused by the application, or its hook has failed.
+      if (error instanceof ApiError) return { id: null, email, ...errorResult(error.message, error.data) }
       // The user signed up in the meantime.
       if (error instanceof EngineError && error.kind === 'unique')
         return { id: (await findExisting(candidate))?.id ?? null, email, status: 'skipped' }
@@ -148,21 +159,21 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     }
   }
 
-  async function run(entries: readonly unknown[]): Promise<ImportReport> {
+  async function run(entries: readonly unknown[], request: HookRequest): Promise<ImportReport> {
     const deadlineMs = clock.now() + importTimeoutMs
     const parsed = await parseEntries(entries)
     const results = await mapBounded(parsed, importUsersAtOnce, (one) =>
-      'status' in one ? one : importOne(one, deadlineMs),
+      'status' in one ? one : importOne(one, deadlineMs, hookedRequest(request)),
     )
     const count = (status: ImportResult['status']): number => results.filter((one) => one.status === status).length
     return { imported: count('created'), skipped: count('skipped'), errors: count('error'), results }
   }
 
-  return async (entries) => {
+  return async (entries, request) => {
     if (running >= importsMax) throw unavailable()
     running += 1
     try {
-      return await run(entries)
+      return await run(entries, request)
     } finally {
       running -= 1
     }

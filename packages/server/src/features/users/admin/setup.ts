@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { invalidToken } from '../../../errors.ts'
+import { conflict, invalidToken } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { setupTokenCharsMax, setupTokenLifetimeMs } from '../../../limits/users.ts'
@@ -37,16 +37,20 @@ export interface Setup {
   /** Whether the server has no administrator yet. */
   isNeeded(): Promise<boolean>
   /**
-   * * Creates the first administrator and signs in. Of any number of concurrent attempts with any number of tokens, one
-   * succeeds. Rejects with 401 if the token is invalid or there is an administrator, 400, and 409 if the email is
-   * taken.
+   * Creates the first administrator and signs in. Of any number of concurrent attempts with any number of tokens, one
+   * succeeds. Rejects with 401 if the token is invalid or there is an administrator, 400, 409 if the email is taken or
+   * the application's hook changes the role, and as the hook does.
    */
   setUp(input: SetupInput, client: ClientInfo): Promise<SignedIn | MfaRequired>
 }
 
-type SetupDeps = Pick<UsersParts, 'database' | 'accounts' | 'passwords' | 'oneTimeTokens' | 'completeSignIn' | 'clock'>
+type SetupDeps = Pick<
+  UsersParts,
+  'database' | 'accounts' | 'hooks' | 'passwords' | 'oneTimeTokens' | 'completeSignIn' | 'clock'
+>
 
-export function createSetup({ database, accounts, passwords, oneTimeTokens, completeSignIn, clock }: SetupDeps): Setup {
+export function createSetup(deps: SetupDeps): Setup {
+  const { database, accounts, hooks, passwords, oneTimeTokens, completeSignIn, clock } = deps
   const { dialect } = database
   const users = usersTable(dialect, 'users')
   const tokens = usersTable(dialect, 'one_time_tokens')
@@ -78,12 +82,13 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, comp
         role: adminRole,
       }
       return mapUniqueToConflict(() =>
-        database.write(async (tx) => {
+        hooks.write(async (tx) => {
           // Several links may be valid at the same time.
           await tx.lock('users set-up')
           if ((await hasAdmin(tx)) || !(await oneTimeTokens.redeem(tx, 'setup', token))) throw invalidToken()
           if (await accounts.findByEmail(tx, email)) throw emailTaken()
-          const account = await accounts.insert(tx, administrator)
+          const account = await accounts.insert(tx, administrator, { provider: null, request: client.request })
+          if (account.role !== adminRole) throw conflict('The application gives the administrator another role')
           await tx.run(sql`DELETE FROM ${tokens} WHERE purpose = 'setup'`)
           return completeSignIn(tx, account, client)
         }),

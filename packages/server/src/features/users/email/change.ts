@@ -1,10 +1,10 @@
 /** Change of the address of an account to another verified address. */
-import type { Caller } from '../../../access/caller.ts'
 import { accessDenied, accountDisabled, invalidCredentials, invalidField, invalidToken } from '../../../errors.ts'
 import { emailChangeLifetimeMs } from '../../../limits/users.ts'
 import type { Account } from '../accounts/accounts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
+import type { HookedRequest } from '../hooks/hooked-request.ts'
 import type { UsersParts } from '../parts.ts'
 import { createAccountTokens } from './account-tokens.ts'
 import type { LinkTarget, MailLinkTo } from './links.ts'
@@ -29,15 +29,16 @@ export interface EmailChange {
   /**
    * Changes the address. If `caller` is signed in to the account, ends all sessions except the requesting and the
    * confirming one; otherwise removes every credential set up before (`ownership`). Rejects with 401 for an invalid
-   * token or if the requesting session has ended, 403 `Account is disabled`, 409 if the address was taken meanwhile.
+   * token or if the requesting session has ended, 403 `Account is disabled`, 409 if the address was taken meanwhile, and
+   * as the hook of sign-ups does where an anonymous account gets an address.
    */
-  verify(token: string, caller: Caller): Promise<void>
+  verify(token: string, request: HookedRequest): Promise<void>
 }
 
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
 
 export function createEmailChange(deps: Deps): EmailChange {
-  const { database, accounts, passwords, sessions, oneTimeTokens, mailer, attempts, clock, config } = deps
+  const { database, accounts, hooks, passwords, sessions, oneTimeTokens, mailer, attempts, clock, config } = deps
   const { linkTo, ownership } = deps
   const tokens = createAccountTokens(deps)
 
@@ -81,10 +82,11 @@ export function createEmailChange(deps: Deps): EmailChange {
       if (email !== null) mailer.send({ ...composeMail(email, account, { newEmail }), template: 'email-change-notice' })
     },
 
-    verify: (token, caller) =>
+    verify: (token, request) =>
       // The caller owns the mailbox and may learn that an account with the address exists.
       mapUniqueToConflict(() =>
-        database.write(async (tx) => {
+        hooks.write(async (tx) => {
+          const { caller } = request
           const { account, subject } = await tokens.redeem(
             tx,
             'email-change',
@@ -96,7 +98,7 @@ export function createEmailChange(deps: Deps): EmailChange {
           if (!(await tokens.isSessionActive(tx, account.id, sessionId))) throw invalidToken()
           if (subject.email === null) throw invalidToken()
           const isOwnSession = await tokens.hasOwnSession(tx, caller, account)
-          await ownership.claim(tx, account, { newEmail: subject.email, isOwnSession })
+          await ownership.claim(tx, account, { newEmail: subject.email, isOwnSession, request })
           if (!isOwnSession) return
           const kept = [sessionId, caller.kind === 'user' ? caller.sessionId : null]
           await sessions.endAll(tx, account.id, { except: kept })

@@ -5,6 +5,7 @@ import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { oneTimeTokenCharsMax } from '../../../limits/users.ts'
 import { deviceTokenField, emailField, linkTargetFields, localeField, passwordField } from '../accounts/fields.ts'
+import { hookedRequest } from '../hooks/hooked-request.ts'
 import type { UsersParts } from '../parts.ts'
 import { clientOf, signInSchema, userIdOf } from '../sessions/complete-sign-in.ts'
 import { createEmailChange } from './change.ts'
@@ -61,7 +62,7 @@ const unauthenticated = { ...common, credentials: 'public' } as const
 const user = { ...common, credentials: 'user' } as const
 
 /** The parts of a call that a mail request is parsed from. */
-type RequestCall = Pick<Call, 'headers' | 'address'> & { readonly body: z.output<typeof requestBody> }
+type RequestCall = Call<unknown, z.output<typeof requestBody>>
 
 export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
   const { linkTo, ownership, verification, config } = parts
@@ -209,8 +210,8 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       body: tokenBody,
       replies: done('The address is changed'),
       errors: [401, 403, 409],
-      async handle({ body, caller }) {
-        await change.verify(body.token, caller)
+      async handle(call) {
+        await change.verify(call.body.token, hookedRequest(call))
         return ok
       },
     }),

@@ -6,6 +6,7 @@
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import type { Account } from '../accounts/accounts.ts'
+import type { HookedRequest } from '../hooks/hooked-request.ts'
 import { type UsersTable, usersTable } from '../migrations.ts'
 import type { UsersParts } from '../parts.ts'
 
@@ -15,6 +16,8 @@ export interface Proof {
   readonly newEmail?: string
   /** Whether the request had an access token of the account; then no credential is removed. */
   readonly isOwnSession?: boolean
+  /** The request, which may upgrade an anonymous account. */
+  readonly request?: HookedRequest
 }
 
 export interface EmailOwnership {
@@ -43,18 +46,19 @@ export function createEmailOwnership({ database, accounts, sessions, oneTimeToke
   }
 
   return {
-    async claim(tx, account, { newEmail, isOwnSession = false } = {}, changes = {}) {
+    async claim(tx, account, { newEmail, isOwnSession = false, request } = {}, changes = {}) {
       const isFirst = newEmail !== undefined || account.emailVerifiedAtMs === null
       if (!isFirst) return Object.keys(changes).length > 0 ? accounts.update(tx, account, changes) : account
       if (!isOwnSession) await removeCredentials(tx, account.id)
       // The password of an administrator applied to the old address only.
       const keepsPassword = isOwnSession || (newEmail === undefined && account.isAdminPassword)
-      return accounts.update(tx, account, {
+      const verified = {
         ...(keepsPassword ? {} : { passwordHash: null }),
         ...(newEmail === undefined ? {} : { email: newEmail, isAdminPassword: false, isAnonymous: false }),
         emailVerifiedAtMs: clock.now(),
         ...changes,
-      })
+      }
+      return accounts.update(tx, account, verified, request && { provider: 'email', request })
     },
   }
 }

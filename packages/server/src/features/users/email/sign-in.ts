@@ -31,7 +31,8 @@ export interface EmailSignIn {
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
 
 export function createEmailSignIn(deps: Deps): EmailSignIn {
-  const { database, accounts, completeSignIn, oneTimeTokens, mailer, attempts, clock, config, linkTo, ownership } = deps
+  const { database, accounts, hooks, completeSignIn, oneTimeTokens, mailer, attempts, clock, config } = deps
+  const { linkTo, ownership } = deps
 
   /** Signs in the owner of the mailbox, creating an account if needed; null if the sign-in is not allowed. */
   async function signInOwner(tx: Transaction, { userId, email, data }: TokenSubject, client: ClientInfo) {
@@ -42,7 +43,8 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
     if (account) return completeSignIn(tx, await ownership.claim(tx, account), client)
     if (!config().signup) return null
     const locale = textOf(data, 'locale')
-    const created = await accounts.insert(tx, { email, emailVerifiedAtMs: clock.now(), locale })
+    const origin = { provider: 'email', request: client.request }
+    const created = await accounts.insert(tx, { email, emailVerifiedAtMs: clock.now(), locale }, origin)
     return completeSignIn(tx, created, client)
   }
 
@@ -68,7 +70,7 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
 
     async redeemLink(token, client) {
       const outcome = await retryOnUniqueConflict(() =>
-        database.write(async (tx) => {
+        hooks.write(async (tx) => {
           const known = await oneTimeTokens.find(tx, 'magic-link', token)
           // Lock order, here and everywhere: accounts before tokens, to avoid deadlocks.
           if (known?.email) await accounts.findByEmail(tx, known.email, 'lock')
@@ -104,7 +106,7 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
     async redeemCode(email, code, client) {
       await attempts.countSignIn(email, client)
       const outcome = await retryOnUniqueConflict(() =>
-        database.write(async (tx) => {
+        hooks.write(async (tx) => {
           await accounts.findByEmail(tx, email, 'lock')
           // Null is committed as well, so that the wrong code counts.
           const subject = await oneTimeTokens.redeemCode(tx, 'email-otp', { email, code, source: client.address })

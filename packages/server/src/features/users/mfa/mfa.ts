@@ -73,8 +73,8 @@ export interface MfaParts extends UsersParts {
 const defaultIssuer = 'Plinth'
 
 export function createMfa(parts: MfaParts): Mfa {
-  const { database, accounts, passwords, attempts, oneTimeTokens, completeSignIn, counters, clock, secret, config } =
-    parts
+  const { database, accounts, hooks, passwords, attempts, oneTimeTokens, completeSignIn, counters } = parts
+  const { clock, secret, config } = parts
   const { dialect } = database
   const factors = createFactors({ secret, dialect, clock })
   const recoveryCodes = createRecoveryCodes({ secret, dialect })
@@ -140,7 +140,7 @@ export function createMfa(parts: MfaParts): Mfa {
       if (userId === null) throw invalidToken()
       await countAttempt(userId)
       // A wrong proof is returned instead of thrown, so that the transaction commits and the attempt counts.
-      const outcome = await database.write(async (tx) => {
+      const outcome = await hooks.write(async (tx) => {
         const account = await accounts.find(tx, userId, 'lock')
         if (!account || !(await oneTimeTokens.countAttempt(tx, 'mfa-ticket', ticket, mfaTicketAttemptsMax)))
           return 'no ticket'

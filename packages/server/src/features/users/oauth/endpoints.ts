@@ -190,6 +190,7 @@ function withFragment(redirectUrl: string, outcome: OAuthOutcome): string {
 
 function fragmentOf(outcome: OAuthOutcome): Record<string, string> {
   if (typeof outcome === 'string') return { error: outcome, message: errorMessages[outcome] }
+  if ('refusal' in outcome) return { error: outcome.refusal.slug, message: outcome.refusal.message }
   if ('linkTicket' in outcome) return { linkTicket: outcome.linkTicket }
   if ('mfaTicket' in outcome) return { mfaTicket: outcome.mfaTicket }
   return { accessToken: outcome.accessToken, refreshToken: outcome.refreshToken }

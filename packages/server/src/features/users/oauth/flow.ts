@@ -14,7 +14,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import type { Transaction } from '../../../engines/sql/sql.ts'
-import { badRequest } from '../../../errors.ts'
+import { ApiError, badRequest } from '../../../errors.ts'
 import { oauthFlowLifetimeMs, oauthTicketLifetimeMs } from '../../../limits/users.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
@@ -58,7 +58,13 @@ export interface OAuthCallback {
   readonly userId: string | null
 }
 
-export type OAuthOutcome = SignedIn | MfaRequired | { readonly linkTicket: string } | OAuthError
+export type OAuthOutcome =
+  | SignedIn
+  | MfaRequired
+  | { readonly linkTicket: string }
+  /** A hook of the application refused the sign-in, or failed. Nothing was changed. */
+  | { readonly refusal: ApiError }
+  | OAuthError
 
 export interface OAuthFlows {
   begin(start: OAuthStart): Promise<OAuthAuthorization | 'provider-error'>
@@ -172,7 +178,14 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
         return connection.fetchProfile(request, response)
       })
       if (!profile) return 'provider-error'
-      if (userId === null) return identities.signIn(provider, profile, client)
+      if (userId === null)
+        try {
+          return await identities.signIn(provider, profile, client)
+        } catch (error) {
+          // For a browser, which is at this address only on its way to the application.
+          if (error instanceof ApiError) return { refusal: error }
+          throw error
+        }
       const data: z.output<typeof linkShape> = { step: 'link', provider, profile }
       return { linkTicket: await database.write((tx) => issue(tx, userId, data, oauthTicketLifetimeMs)) }
     },

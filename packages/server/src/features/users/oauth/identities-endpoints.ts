@@ -5,12 +5,13 @@ import { formatDatetime } from '../../../base/text/datetime.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { userView, userViewSchema } from '../accounts/user-view.ts'
+import { hookedRequest } from '../hooks/hooked-request.ts'
 import type { UsersParts } from '../parts.ts'
 import { userIdOf } from '../sessions/complete-sign-in.ts'
 import type { OAuthFlows } from './flow.ts'
 import { type Identities, type Identity, retryOnUniqueConflict } from './identities.ts'
 
-type Deps = Pick<UsersParts, 'database'> & { readonly identities: Identities; readonly flows: OAuthFlows }
+type Deps = Pick<UsersParts, 'hooks'> & { readonly identities: Identities; readonly flows: OAuthFlows }
 
 const identitySchema = z.object({
   id: z.string(),
@@ -30,7 +31,7 @@ const viewOf = ({ id, provider, email, createdAtMs }: Identity): z.output<typeof
 const common = { tag: 'Sign-in through providers', rateLimit: 'auth' } as const
 const linkBody = z.strictObject({ linkTicket: z.string().max(100) })
 
-export function createIdentitiesEndpoints({ database, identities, flows }: Deps): readonly Endpoint[] {
+export function createIdentitiesEndpoints({ hooks, identities, flows }: Deps): readonly Endpoint[] {
   return [
     endpoint({
       name: 'identities.list',
@@ -65,10 +66,11 @@ export function createIdentitiesEndpoints({ database, identities, flows }: Deps)
       errors: [403, 409],
       async handle(call) {
         const userId = userIdOf(call.caller)
+        const request = hookedRequest(call)
         const [identity, account] = await retryOnUniqueConflict(() =>
-          database.write(async (tx) => {
+          hooks.write(async (tx) => {
             const { provider, profile } = await flows.redeemLinkTicket(tx, userId, call.body.linkTicket)
-            return identities.link(tx, userId, provider, profile)
+            return identities.link(tx, { userId, provider, profile, request })
           }),
         )
         return json({ identity: viewOf(identity), user: userView(account) }, 201)

@@ -18,6 +18,8 @@ import { type Account, lockCallerAccount } from '../accounts/accounts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
+import type { SignUpOrigin } from '../hooks/account-hooks.ts'
+import type { HookedRequest } from '../hooks/hooked-request.ts'
 import { msOf, usersTable } from '../migrations.ts'
 import type { UsersParts } from '../parts.ts'
 import type { MfaRequired } from '../sessions/complete-sign-in.ts'
@@ -45,14 +47,21 @@ export interface Identities {
   /**
    * Links the identity to the account; upgrades an anonymous account, which keeps its id. Linking a linked identity
    * again changes nothing. Rejects with 409 if it belongs to another account or may not be linked, 403 if an anonymous
-   * user may not sign up.
+   * user may not sign up, and as the hook of sign-ups does. To be called in `hooks.write`.
    */
-  link(tx: Transaction, userId: string, provider: string, profile: OAuthProfile): Promise<[Identity, Account]>
+  link(tx: Transaction, input: Link): Promise<[Identity, Account]>
   /**
    * * Rejects with 403 if a recent sign-in is required (`recent-sign-in`), 404 if the user has no such identity, 409 if
    * it is the last sign-in method.
    */
   remove(caller: SessionCaller, id: string): Promise<void>
+}
+
+interface Link {
+  readonly userId: string
+  readonly provider: string
+  readonly profile: OAuthProfile
+  readonly request: HookedRequest
 }
 
 interface Row {
@@ -63,9 +72,10 @@ interface Row {
   readonly created_at: unknown
 }
 
-type Deps = Pick<UsersParts, 'database' | 'accounts' | 'completeSignIn' | 'clock' | 'config'>
+type Deps = Pick<UsersParts, 'database' | 'accounts' | 'hooks' | 'completeSignIn' | 'clock' | 'config'>
 
-export function createIdentities({ database, accounts, completeSignIn, clock, config }: Deps): Identities {
+export function createIdentities(deps: Deps): Identities {
+  const { database, accounts, hooks, completeSignIn, clock, config } = deps
   const rows = createIdentityRows(database, clock)
 
   /** The account of the identity, locked. Reads the row again under the lock, since it may have been deleted. */
@@ -78,9 +88,10 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
   /** The account of the identity, created or linked if needed. */
   async function findOrCreate(
     tx: Transaction,
-    provider: string,
     profile: OAuthProfile,
+    origin: SignUpOrigin & { readonly provider: string },
   ): Promise<Account | SignInError> {
+    const { provider } = origin
     const { subject, email, isEmailVerified, displayName, avatarUrl } = profile
     const owner = await findOwner(tx, provider, subject)
     if (owner) return owner.disabledAtMs === null ? owner : 'account-disabled'
@@ -94,12 +105,9 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
       return sameEmail
     }
     if (!config().signup) return 'signup-disabled'
-    const account = await accounts.insert(tx, {
-      // An unverified address is not stored.
-      ...(isEmailVerified ? { email, emailVerifiedAtMs: clock.now() } : {}),
-      displayName,
-      avatarUrl,
-    })
+    // An unverified address is not stored.
+    const address = isEmailVerified ? { email, emailVerifiedAtMs: clock.now() } : {}
+    const account = await accounts.insert(tx, { ...address, displayName, avatarUrl }, origin)
     await rows.insert(tx, account.id, provider, profile)
     return account
   }
@@ -127,13 +135,13 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
 
     signIn: (provider, profile, client) =>
       retryOnUniqueConflict(() =>
-        database.write(async (tx) => {
-          const account = await findOrCreate(tx, provider, profile)
+        hooks.write(async (tx) => {
+          const account = await findOrCreate(tx, profile, { provider, request: client.request })
           return typeof account === 'string' ? account : completeSignIn(tx, account, client)
         }),
       ),
 
-    async link(tx, userId, provider, profile) {
+    async link(tx, { userId, provider, profile, request }) {
       const account = await lockCallerAccount(accounts, tx, userId)
       const known = await rows.findBySubject(tx, provider, profile.subject)
       if (known?.userId === userId) return [known, account]
@@ -142,7 +150,7 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
       if (account.isAnonymous && !config().signup) throw accessDenied()
       if ((await rows.count(tx, userId)) >= identitiesPerUserMax)
         throw conflict(`An account has at most ${identitiesPerUserMax} identities`)
-      const changed = await accounts.update(tx, account, await adopt(tx, account, profile))
+      const changed = await accounts.update(tx, account, await adopt(tx, account, profile), { provider, request })
       return [await rows.insert(tx, userId, provider, profile), changed]
     },
 

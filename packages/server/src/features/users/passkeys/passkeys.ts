@@ -55,7 +55,7 @@ const forRegistration = { ceremony: 'registration' } as const
 const forAuthentication = { ceremony: 'authentication' } as const
 
 export function createPasskeys(parts: UsersParts): Passkeys {
-  const { database, accounts, oneTimeTokens, completeSignIn, mailer, clock, config } = parts
+  const { database, accounts, hooks, oneTimeTokens, completeSignIn, mailer, clock, config } = parts
   const credentials = createPasskeyCredentials({ dialect: database.dialect, clock })
 
   function getRelyingParty(): RelyingParty {
@@ -125,7 +125,7 @@ export function createPasskeys(parts: UsersParts): Passkeys {
       const passkey = await credentials.find(database, response.id)
       const verified = passkey && (await verifyRequest(party, response, passkey))
       if (!verified) throw invalidPasskey()
-      return database.write(async (tx) => {
+      return hooks.write(async (tx) => {
         const account = await accounts.find(tx, passkey.userId, 'lock')
         const subject = await redeemChallenge(tx, verified.challenge, forAuthentication)
         if (!account || !subject || (subject.email !== null && subject.email !== account.email)) throw invalidPasskey()

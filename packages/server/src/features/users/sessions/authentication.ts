@@ -10,6 +10,7 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { invalidToken, tokenExpired } from '../../../errors.ts'
 import { tokenCacheEntriesMax } from '../../../limits/api.ts'
 import { sessionCheckMs } from '../../../limits/users.ts'
+import type { AccountHooks } from '../hooks/account-hooks.ts'
 import { usersTable, usersTableAs } from '../migrations.ts'
 import type { Revocation, RevocationEpoch } from './revocation.ts'
 import { sealClaims, type Tokens, type VerifiedToken, verifiedEmail } from './tokens.ts'
@@ -40,9 +41,10 @@ export function createAuthentication(deps: {
   database: Database
   tokens: Tokens
   revocation: Revocation
+  hooks: Pick<AccountHooks, 'customOf'>
   clock: Clock
 }): Authentication {
-  const { database, tokens, revocation, clock } = deps
+  const { database, tokens, revocation, hooks, clock } = deps
   const { dialect } = database
   const known = createLru<string, CachedToken>(tokenCacheEntriesMax)
 
@@ -61,17 +63,20 @@ export function createAuthentication(deps: {
     const [row] = await database.all<{
       role: string
       custom_claims: string
+      hook_claims: string | null
       email: string | null
       email_verified_at: unknown
     }>(
-      sql`SELECT u.role, u.custom_claims, u.email, u.email_verified_at FROM ${usersTableAs(dialect, 'sessions', 's')}
+      sql`SELECT u.role, u.custom_claims, u.hook_claims, u.email, u.email_verified_at FROM ${usersTableAs(dialect, 'sessions', 's')}
         JOIN ${usersTableAs(dialect, 'users', 'u')} ON u.id = s.user_id
         WHERE s.id = ${sessionId} AND s.user_id = ${auth.id} AND s.expires_at > ${clock.now()}
         AND u.disabled_at IS NULL`,
     )
     if (!row) return null
-    const { role, custom_claims: custom, email, email_verified_at: verifiedAt } = row
-    return { role, custom: sealClaims(JSON.parse(custom)), ...verifiedEmail(email, verifiedAt !== null) }
+    const { role, email, email_verified_at: verifiedAt } = row
+    const hookClaims = row.hook_claims === null ? null : JSON.parse(row.hook_claims)
+    const custom = hooks.customOf({ customClaims: JSON.parse(row.custom_claims), hookClaims })
+    return { role, custom: sealClaims(custom), ...verifiedEmail(email, verifiedAt !== null) }
   }
 
   async function check(token: string, verified: VerifiedToken): Promise<UserCaller> {

@@ -14,6 +14,7 @@ import type { Account } from '../accounts/accounts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import { userViewSchema } from '../accounts/user-view.ts'
 import type { OneTimeTokens } from '../email/one-time-tokens.ts'
+import { hookedRequest } from '../hooks/hooked-request.ts'
 import { usersTable } from '../migrations.ts'
 import type { Sessions } from './sessions.ts'
 import type { SignedIn } from './signed-in.ts'
@@ -28,7 +29,7 @@ export interface MfaRequired {
 /**
  * Completes a sign-in. `account` was read with a lock in this transaction. Returns a session, or a ticket for the
  * second factor if the user has a confirmed one and the proof was not strong already (`isStrong`: a passkey, or the
- * factor itself). Rejects with 403 `Account is disabled`.
+ * factor itself). Rejects with 403 `Account is disabled`. To be called in `hooks.write`.
  */
 export type CompleteSignIn = (
   tx: Transaction,
@@ -59,9 +60,14 @@ export const signInSchema = z.union([
 
 /** The client, as described by its request. */
 export const clientOf = (
-  { headers, address }: Pick<Call, 'headers' | 'address'>,
+  call: Pick<Call, 'headers' | 'address' | 'caller' | 'requestId' | 'signal'>,
   deviceToken?: string | undefined,
-): ClientInfo => ({ userAgent: headers.get('user-agent'), address, deviceToken: deviceToken ?? null })
+): ClientInfo => ({
+  userAgent: call.headers.get('user-agent'),
+  address: call.address,
+  deviceToken: deviceToken ?? null,
+  request: hookedRequest(call),
+})
 
 export const userIdOf = (caller: Caller): string => requireUser(caller).auth.id
 

@@ -9,6 +9,7 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { refreshGraceMs, refreshTokenLifetimeMs } from '../../../limits/users.ts'
 import type { Accounts } from '../accounts/accounts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
+import type { AccountHooks } from '../hooks/account-hooks.ts'
 import { msOf, usersTable } from '../migrations.ts'
 import { type SessionRow, type SessionRows, userAgentOf } from './session-rows.ts'
 import { type SignedIn, signedIn } from './signed-in.ts'
@@ -19,6 +20,7 @@ export interface RotationDeps {
   readonly database: Database
   readonly rows: SessionRows
   readonly accounts: Accounts
+  readonly hooks: Pick<AccountHooks, 'hasClaims'>
   readonly tokens: Tokens
   readonly keys: SigningKeys
   readonly clock: Clock
@@ -26,7 +28,7 @@ export interface RotationDeps {
 
 /**
  * Rotates the refresh token with this hash. Null for a rejected token. The caller must commit either way: detected
- * reuse has ended the session.
+ * reuse has ended the session. To be called in `hooks.write`.
  */
 export type RotateToken = (
   tx: Transaction,
@@ -35,7 +37,7 @@ export type RotateToken = (
   client: ClientInfo,
 ) => Promise<SignedIn | null>
 
-export function createRotation({ database, rows, accounts, tokens, keys, clock }: RotationDeps): RotateToken {
+export function createRotation({ database, rows, accounts, hooks, tokens, keys, clock }: RotationDeps): RotateToken {
   const { dialect } = database
   const sessions = usersTable(dialect, 'sessions')
 
@@ -61,6 +63,8 @@ export function createRotation({ database, rows, accounts, tokens, keys, clock }
   }
 
   return async (tx, session, hash, client) => {
+    // Claims are stored with the account. Lock order, here and everywhere: accounts before sessions.
+    if (hooks.hasClaims()) await accounts.find(tx, session.userId, 'lock')
     const [row] = await tx.all<SessionRow>(
       sql`SELECT * FROM ${sessions} WHERE id = ${session.sessionId} AND user_id = ${session.userId}${dialect.forUpdate}`,
     )
@@ -72,7 +76,8 @@ export function createRotation({ database, rows, accounts, tokens, keys, clock }
     }
     const account = await accounts.find(tx, row.user_id)
     if (!account || account.disabledAtMs !== null) return null
+    const custom = await accounts.claimsForToken(tx, account, client.request)
     const token = isGraceReuse ? remake(row) : await rotate(tx, row, client)
-    return token === null ? null : signedIn(tokens, account, row.id, token)
+    return token === null ? null : signedIn(tokens, account, { custom, sessionId: row.id, refreshToken: token })
   }
 }

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../base/clock.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
+import type { JsonObject } from '../../../base/text/json.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { invalidToken } from '../../../errors.ts'
@@ -9,6 +10,7 @@ import { refreshTokenLifetimeMs } from '../../../limits/users.ts'
 import type { Account, Accounts } from '../accounts/accounts.ts'
 import type { Attempts } from '../accounts/attempts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
+import type { AccountHooks } from '../hooks/account-hooks.ts'
 import { usersTable } from '../migrations.ts'
 import type { Revocation } from './revocation.ts'
 import { createRotation } from './rotation.ts'
@@ -18,7 +20,10 @@ import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface Sessions extends Pick<SessionRows, 'end' | 'endAll' | 'list' | 'sweep'> {
-  /** Opens a session. At the limit per user, it ends the least recently used one. */
+  /**
+   * Opens a session. At the limit per user, it ends the least recently used one. `open` and `replaceAll` are to be
+   * called in `hooks.write`, with an account that was read with a lock in this transaction or created in it.
+   */
   open(tx: Transaction, account: Account, client: ClientInfo): Promise<SignedIn>
   /**
    * Ends every session of the account and opens a new one for the caller, with the start time of the caller's session:
@@ -40,6 +45,7 @@ export interface Sessions extends Pick<SessionRows, 'end' | 'endAll' | 'list' | 
 export interface SessionsDeps {
   readonly database: Database
   readonly accounts: Accounts
+  readonly hooks: Pick<AccountHooks, 'write' | 'hasClaims'>
   readonly tokens: Tokens
   readonly keys: SigningKeys
   readonly revocation: Revocation
@@ -50,13 +56,18 @@ export interface SessionsDeps {
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { database, tokens, keys, issueDeviceToken, clock } = deps
+  const { database, accounts, hooks, tokens, keys, issueDeviceToken, clock } = deps
   const sessions = usersTable(database.dialect, 'sessions')
   const rows = createSessionRows(deps)
   const rotateToken = createRotation({ ...deps, rows })
   const newId = createUuid7(clock)
 
-  async function begin(tx: Transaction, account: Account, client: ClientInfo, sinceMs: number): Promise<SignedIn> {
+  async function begin(
+    tx: Transaction,
+    account: Account,
+    client: ClientInfo,
+    { sinceMs, custom }: { readonly sinceMs: number; readonly custom: JsonObject },
+  ): Promise<SignedIn> {
     const sessionId = newId()
     const issuedAtMs = clock.now()
     const content = { userId: account.id, sessionId, generation: 0, issuedAtMs, key: keys.current() }
@@ -67,7 +78,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       ${issuedAtMs}, ${issuedAtMs + refreshTokenLifetimeMs},
       ${userAgentOf(client)}, ${client.address})`)
     const deviceToken = issueDeviceToken(account)
-    return { ...signedIn(tokens, account, sessionId, token), ...(deviceToken === null ? {} : { deviceToken }) }
+    return { ...signedIn(tokens, account, { custom, sessionId, refreshToken: token }), ...(deviceToken === null ? {} : { deviceToken }) }
   }
 
   return {
@@ -76,19 +87,21 @@ export function createSessions(deps: SessionsDeps): Sessions {
     list: rows.list,
     sweep: rows.sweep,
     async open(tx, account, client) {
+      const custom = await accounts.claimsForToken(tx, account, client.request)
       await rows.endSurplus(tx, account.id)
-      return begin(tx, account, client, clock.now())
+      return begin(tx, account, client, { sinceMs: clock.now(), custom })
     },
     async replaceAll(tx, account, sessionId, client) {
       const sinceMs = sessionId === null ? clock.now() : await rows.findStart(tx, account.id, sessionId)
       if (sinceMs === null) return null
+      const custom = await accounts.claimsForToken(tx, account, client.request)
       await rows.endAll(tx, account.id)
-      return begin(tx, account, client, sinceMs)
+      return begin(tx, account, client, { sinceMs, custom })
     },
     async refresh(refreshToken, client) {
       const session = await tokens.verifyRefresh(refreshToken)
       const hash = sha256(refreshToken)
-      const result = await database.write((tx) => rotateToken(tx, session, hash, client))
+      const result = await hooks.write((tx) => rotateToken(tx, session, hash, client))
       if (!result) throw invalidToken()
       return result
     },

@@ -1,5 +1,5 @@
 /** Result of a completed sign-in: the user, an access token and a refresh token. */
-
+import type { JsonObject } from '../../../base/text/json.ts'
 import { accessTokenLifetimeMs } from '../../../limits/api.ts'
 import type { Account } from '../accounts/accounts.ts'
 import { type UserView, userView } from '../accounts/user-view.ts'
@@ -15,8 +15,12 @@ export interface SignedIn {
   readonly deviceToken?: string
 }
 
-/** Signs the access token that goes with a refresh token. */
-export const signedIn = (tokens: Tokens, account: Account, sessionId: string, refreshToken: string): SignedIn => ({
+/** Signs the access token that goes with a refresh token; `custom` is what `claimsForToken` returns. */
+export const signedIn = (
+  tokens: Tokens,
+  account: Account,
+  { custom, sessionId, refreshToken }: { custom: JsonObject; sessionId: string; refreshToken: string },
+): SignedIn => ({
   user: userView(account),
   accessToken: tokens.signAccess({
     id: account.id,
@@ -25,7 +29,7 @@ export const signedIn = (tokens: Tokens, account: Account, sessionId: string, re
     displayName: account.displayName,
     role: account.role,
     isAnonymous: account.isAnonymous,
-    custom: account.customClaims,
+    custom,
     sessionId,
   }),
   refreshToken,
