@@ -50,6 +50,8 @@ export interface TestServer {
   reload(config: WrittenConfig): Promise<void>
   /** Loads the code of functions again. */
   reloadFunctions(): Promise<void>
+  /** Waits until no job of a function is due by the clock. */
+  finishDue(): Promise<void>
   /** Runs the periodic cleanup of the server. */
   tidy(): Promise<void>
   /** The settings of the server. */
@@ -145,6 +147,7 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
       await app?.reload(parseTestConfig(next, mode, rootKey))
     },
     reloadFunctions: async () => app?.reloadFunctions(),
+    finishDue: async () => app?.finishDue(),
     tidy: async () => app?.tidy(),
     settings,
     async withBlobs(run) {

@@ -35,8 +35,6 @@ test.each([
     { table: 'shared._users_public', on: ['update'] },
     'written by the server itself',
   ],
-  ['sign-ups', 'beforeSignUp', {}, 'not called by this version'],
-  ['claims', 'claims', {}, 'not called by this version'],
 ])(
   '[FN-BEFORE-11] a function for %s, which nothing would call, is refused at the start',
   (_, kind, options, message) => {

@@ -150,8 +150,8 @@ export function createImport({ database, accounts, hooks, passwords, clock }: Im
       await hooks.write((tx) => accounts.insert(tx, { ...account, ...hashed }, origin))
       return { id, email, status: 'created' }
     } catch (error) {
-      // Refused by the application, or its hook has failed.
-      if (error instanceof ApiError) return { id: null, email, ...errorResult(error.message, error.data) }
+      // Refused by the application, whose data may have any shape, or its hook has failed.
+      if (error instanceof ApiError) return { id: null, email, ...errorResult(error.message) }
       // The user signed up in the meantime.
       if (error instanceof EngineError && error.kind === 'unique')
         return { id: (await findExisting(candidate))?.id ?? null, email, status: 'skipped' }
