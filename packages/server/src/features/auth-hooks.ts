@@ -37,14 +37,14 @@ export interface HookAnswer {
   fail(problem: string): ApiError
 }
 
-/** Throws what the hook refuses with, and another `ApiError` where it or its host fails. Never called in a transaction. */
-type Ask<Event> = (event: Event, request: HookRequest) => Promise<HookAnswer>
+/** Throws what the hook refuses with, and another `ApiError` where it or its host fails. Not for transactions. */
+type RunHook<Event> = (event: Event, request: HookRequest) => Promise<HookAnswer>
 
 export interface AuthHooks {
   /** Runs before an account is created; null if the application has no such function. */
-  readonly beforeSignUp: Ask<SignUpEvent> | null
+  readonly beforeSignUp: RunHook<SignUpEvent> | null
   /** The claims of a user's access tokens, of the user as service keys see it; null if the application has none. */
-  readonly claims: Ask<object> | null
+  readonly claims: RunHook<object> | null
   /** Whether a function waits for the event. */
   waitsFor(event: UserEvent): boolean
 }

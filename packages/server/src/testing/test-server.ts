@@ -80,7 +80,13 @@ export async function testServer<Config = unknown, Functions = unknown>(
   const { url } = app
   const client = createClient<Config, Functions>(url, { serviceKey })
   opening.defer(() => client.close())
-  const users = createTestUsers<Config, Functions>({ url, secret, service: client, clock, claimsForToken: (user) => app.claimsForToken(user) })
+  const users = createTestUsers<Config, Functions>({
+    url,
+    secret,
+    service: client,
+    clock,
+    claimsForToken: (user) => app.claimsForToken(user),
+  })
   opening.defer(() => users.close())
   const opened = opening.move()
   return {

@@ -18,7 +18,7 @@ export const claims = auth.claims(async (user, ctx) => {
   const { wish } = await ctx.service.db('shared').wishes.get('now')
   if (wish === 'refuse') throw new HttpError(403, 'plan-expired', 'Renew the plan')
   if (wish === 'throw') throw new TypeError('broken')
-  if (wish === 'hang') await new Promise(() => {})
+  if (wish === 'hang') await new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)))
   if (wish === 'nothing') return
   if (wish === 'user') return { user, caller: ctx.auth, hasDb: 'db' in ctx }
   return JSON.parse(wish)
@@ -41,7 +41,10 @@ const config = {
         wishes: { schema: { wish: text }, access: open },
         teams: {
           schema: { team: text },
-          access: { insert: true, read: (caller: Auth) => caller?.custom.team !== undefined && { team: caller.custom.team } },
+          access: {
+            insert: true,
+            read: (caller: Auth) => caller?.custom.team !== undefined && { team: caller.custom.team },
+          },
         },
       },
     },
@@ -56,7 +59,10 @@ const wishes = '/api/db/shared/tables/wishes'
 const teams = '/api/db/shared/tables/teams'
 
 const wishFor = (server: TestServer, wish: string | object) =>
-  server.service.post(`${wishes}?upsert=true`, { id: 'now', wish: typeof wish === 'string' ? wish : JSON.stringify(wish) })
+  server.service.post(`${wishes}?upsert=true`, {
+    id: 'now',
+    wish: typeof wish === 'string' ? wish : JSON.stringify(wish),
+  })
 const refresh = (server: TestServer, refreshToken: string) => server.anonymous.post(`${auth}/refresh`, { refreshToken })
 const setClaims = (server: TestServer, id: string, custom: object) =>
   server.service.request('PUT', `${adminUsers}/${id}/claims`, { body: custom })
@@ -103,7 +109,9 @@ describeServer('claims', { config, settings, clock }, (server) => {
     await wishFor(server, { n: 4 })
     const mfaTicket = await person.ticket()
     await server.elapse(30_000)
-    expect(await custom(server.anonymous.post(`${auth}/mfa/verify`, { mfaTicket, code: person.code() }))).toEqual({ n: 4 })
+    expect(await custom(server.anonymous.post(`${auth}/mfa/verify`, { mfaTicket, code: person.code() }))).toEqual({
+      n: 4,
+    })
     await wishFor(server, { n: 5 })
     const key = createAuthenticator({ origin: 'http://localhost:5173' })
     const fresh = (await signUp(server)).body
@@ -137,7 +145,10 @@ describeServer('claims', { config, settings, clock }, (server) => {
     await setClaims(server, body.user.id, { team: 'blue', seat: 7 })
     const { accessToken, refreshToken } = (await refresh(server, body.refreshToken)).body
     expect(customOf(accessToken)).toEqual({ team: 'red', seat: 7 })
-    expect((await server.service.get(`${adminUsers}/${body.user.id}`)).body.customClaims).toEqual({ team: 'blue', seat: 7 })
+    expect((await server.service.get(`${adminUsers}/${body.user.id}`)).body.customClaims).toEqual({
+      team: 'blue',
+      seat: 7,
+    })
     await wishFor(server, {})
     expect(customOf((await refresh(server, refreshToken)).body.accessToken)).toEqual({ team: 'blue', seat: 7 })
   })
@@ -232,10 +243,7 @@ describeServer('claims', { config, settings, clock }, (server) => {
       expect(expectRefusal(await refresh(server, body.refreshToken), status).slug).toBe(slug)
       expect(await sessions()).toEqual(before)
       await wishFor(server, { team: 'red' })
-      // A host that hung is replaced first.
-      let again = await refresh(server, body.refreshToken)
-      while (wish === 'hang' && again.status !== 200) again = await refresh(server, body.refreshToken)
-      expect(again.status).toBe(200)
+      expect((await refresh(server, body.refreshToken)).status).toBe(200)
     })
 
   test('[FN-AUTH-9] both kinds of claims together have at most 4 KiB', async () => {
@@ -262,7 +270,7 @@ describeServer('claims', { config, settings, clock }, (server) => {
   test('[FN-AUTH-7] concurrent refreshes with one token get the same session, with the claims', async () => {
     const { body } = await signUp(server)
     await wishFor(server, { team: 'blue' })
-    const answers = await Promise.all(Array.from({ length: 8 }, () => refresh(server, body.refreshToken)))
+    const answers = await Promise.all(Array.from({ length: 4 }, () => refresh(server, body.refreshToken)))
     expect(new Set(answers.map((answer) => answer.body.refreshToken)).size).toBe(1)
     for (const answer of answers) expect(customOf(answer.body.accessToken)).toEqual({ team: 'blue' })
   })

@@ -70,7 +70,13 @@ describeServer('users', { config, settings, clock }, (server) => {
   test('[FN-AUTH-12] disabling and deleting are events, in order; enabling and repeating are none', async () => {
     const { id } = (await signUp(server)).body.user
     const patch = (fields: object) => server.service.patch(`${adminUsers}/${id}`, fields)
-    for (const fields of [{ disabled: true }, { disabled: true }, { displayName: 'Ann' }, { disabled: false }, { disabled: true }])
+    for (const fields of [
+      { disabled: true },
+      { disabled: true },
+      { displayName: 'Ann' },
+      { disabled: false },
+      { disabled: true },
+    ])
       expect((await patch(fields)).status).toBe(200)
     await server.service.delete(`${adminUsers}/${id}`)
     expect((await server.service.delete(`${adminUsers}/${id}`)).status).toBe(404)
@@ -117,7 +123,8 @@ describeServer('users', { config, settings, clock }, (server) => {
   })
 
   test('[FN-AUTH-13] a run that keeps failing is a job that can be found and canceled', async () => {
-    const { id } = (await server.service.post(adminUsers, { email: newEmail(), password, displayName: 'breaks' })).body.user
+    const { id } = (await server.service.post(adminUsers, { email: newEmail(), password, displayName: 'breaks' })).body
+      .user
     await server.service.patch(`${adminUsers}/${id}`, { disabled: true })
     expect(namesOf(await eventsOf(server, id))).toEqual(['created', 'disabled'])
     const [job] = (await server.service.get('/api/functions/jobs?queue=broken&status=failed')).body.items

@@ -94,6 +94,31 @@ test('[FN-TEST-2] as() creates the user once, and signs in as that user at any t
   await expect((await t.as(null)).call<Who>('who')).rejects.toMatchObject({ status: 401 })
 })
 
+test('[FN-TEST-2] as() gives the user the claims of the functions, with or without an account', async () => {
+  const own = openFunctionProject(`
+export const claims = auth.claims((user) => ({ plan: user.role + ' plan', seat: user.customClaims.seat ?? 0 }))
+export const gate = auth.beforeSignUp(({ email }) => {
+  if (email.endsWith('@closed.example')) throw new HttpError(403, 'closed', 'Closed')
+})
+export const welcome = auth.onUser(['created'], ({ user }, ctx) => ctx.mail.send({ to: user.email, subject: 'Hi', text: 'Hi' }))
+export const who = rpc({}, (input, ctx) => ctx.auth)
+`)
+  const other = await testServer({ config, functions: join(own.folder, 'functions'), now: start })
+  try {
+    const mia = await other.as({ email: 'mia@example.com', role: 'editor', claims: { seat: 7, team: 'a' } })
+    expect(await mia.call<Who>('who')).toMatchObject({ custom: { plan: 'editor plan', seat: 7, team: 'a' } })
+    expect(await (await other.as({ id: 'u9' })).call<Who>('who')).toMatchObject({
+      custom: { plan: 'user plan', seat: 0 },
+    })
+    await expect(other.as({ email: 'x@closed.example' })).rejects.toThrow('as(): Closed')
+    await other.settled()
+    expect(other.mail).toMatchObject([{ to: 'mia@example.com', subject: 'Hi' }])
+  } finally {
+    await other.close()
+    own.remove()
+  }
+})
+
 test('[FN-TEST-3] settled() waits until changes have become jobs and the jobs have run', async () => {
   const user = await t.as({ id: 'u2' })
   const post = await user.db('shared').table('posts').insert({ title: 'Hello' })

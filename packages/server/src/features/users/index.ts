@@ -15,7 +15,8 @@ import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits/users.ts'
 import type { AuthHooks, UserEventRow } from '../auth-hooks.ts'
 import type { Feature } from '../feature.ts'
-import { type Account, createAccounts, emptyAccount, type SyncPublicUser } from './accounts/accounts.ts'
+import { type Account, emptyAccount } from './accounts/account.ts'
+import { createAccounts, type SyncPublicUser } from './accounts/accounts.ts'
 import { adminView } from './accounts/admin-view.ts'
 import { createAttempts } from './accounts/attempts.ts'
 import { createAccountEndpoints } from './accounts/endpoints.ts'
@@ -212,6 +213,21 @@ const authOf = (account: Account, custom: JsonObject): Auth =>
     custom: sealClaims(custom),
   })
 
+function claimsForToken(
+  { accounts, hooks, clock }: OpenedParts,
+  user: Pick<Account, 'id' | 'role' | 'customClaims'>,
+): Promise<JsonObject> {
+  const caller = { kind: 'anonymous', auth: null, address: '' } as const
+  const { signal } = new AbortController()
+  const request = hookedRequest({ caller, requestId: randomUUID(), signal })
+  const atMs = clock.now()
+  return hooks.write(async (tx) => {
+    const account = await accounts.find(tx, user.id, 'lock')
+    const unknown: Account = { ...emptyAccount, createdAtMs: atMs, updatedAtMs: atMs, ...user }
+    return accounts.claimsForToken(tx, account ?? unknown, request)
+  })
+}
+
 /** Creates the tables if they are missing. Must be closed. */
 export async function openUsers(deps: UsersDeps): Promise<Users> {
   const parts = await openParts(deps)
@@ -242,17 +258,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     onRevoked: parts.revocation.onRevoked,
     onChanged: parts.revocation.onChanged,
     endpoints: listEndpoints(parts, deps).map(withoutCaching),
-    claimsForToken(user) {
-      const caller = { kind: 'anonymous', auth: null, address: '' } as const
-      const { signal } = new AbortController()
-      const request = hookedRequest({ caller, requestId: randomUUID(), signal })
-      const atMs = clock.now()
-      return hooks.write(async (tx) => {
-        const account = await accounts.find(tx, user.id, 'lock')
-        const unknown: Account = { ...emptyAccount, createdAtMs: atMs, updatedAtMs: atMs, ...user }
-        return accounts.claimsForToken(tx, account ?? unknown, request)
-      })
-    },
+    claimsForToken: (user) => claimsForToken(parts, user),
     issueSetupToken: parts.setup.issue,
     needsSetup: parts.setup.isNeeded,
     jobs: [

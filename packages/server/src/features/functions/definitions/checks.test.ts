@@ -45,6 +45,16 @@ test.each([
   },
 )
 
+test.each(['beforeSignUp', 'claims'])('[FN-AUTH-14] a second function of kind %s is refused', (kind) => {
+  const declare = (name: string, line: number) => ({ name, kind, location: { file: '/app/index.ts', line } })
+  const issues = (...functions: readonly ReturnType<typeof declare>[]) =>
+    checkManifest({ functions, secrets: [], files: [] }, { config, secrets: new Map(), folder: '/app' }).issues
+  expect(issues(declare('first', 3))).toEqual([])
+  expect(issues(declare('first', 3), declare('second', 9))).toEqual([
+    `index.ts:9: second: auth.${kind} is declared as "first" already`,
+  ])
+})
+
 test('[FN-HOOK-1] a webhook that could never be delivered is refused without quoting its secret', () => {
   const secret = `whsec_${'A'.repeat(32)}`
   const webhook = { table: 'shared.posts', url: 'https://example.com/hook', secret }

@@ -1,5 +1,5 @@
 /** The jobs of functions that run after a user was created, deleted or disabled. */
-import { type UserEvent, type UserEventRow } from '../../auth-hooks.ts'
+import type { UserEvent, UserEventRow } from '../../auth-hooks.ts'
 import type { NewJob } from '../jobs/job.ts'
 import { causeOf } from './cause.ts'
 import type { Change } from './change-logs.ts'

@@ -18,7 +18,7 @@ export interface AuthHooksDeps {
 export function createAuthHooks({ definitions, invoker }: AuthHooksDeps): () => AuthHooks {
   let compiled: { readonly list: readonly FunctionDefinition[]; readonly hooks: AuthHooks } | null = null
 
-  async function ask(
+  async function run(
     definition: AuthDefinition,
     input: object,
     caller: Caller | null,
@@ -38,15 +38,14 @@ export function createAuthHooks({ definitions, invoker }: AuthHooksDeps): () => 
   }
 
   function compile(list: readonly FunctionDefinition[]): AuthHooks {
-    const of = (kind: AuthDefinition['kind']) =>
-      list.find((one): one is AuthDefinition => one.kind === kind) ?? null
+    const of = (kind: AuthDefinition['kind']) => list.find((one): one is AuthDefinition => one.kind === kind) ?? null
     const beforeSignUp = of('beforeSignUp')
     const claims = of('claims')
     const events = new Set(list.flatMap((one) => (one.kind === 'onUser' ? one.on : [])))
     return {
-      beforeSignUp: beforeSignUp && ((event, request) => ask(beforeSignUp, event, request.caller, request)),
-      // Claims are those of the user, whoever makes the request.
-      claims: claims && ((user, request) => ask(claims, user, null, request)),
+      beforeSignUp: beforeSignUp && ((event, request) => run(beforeSignUp, event, request.caller, request)),
+      // Claims are those of the user, for every caller.
+      claims: claims && ((user, request) => run(claims, user, null, request)),
       waitsFor: (event) => events.has(event),
     }
   }

@@ -13,37 +13,8 @@ import type { UserEvent } from '../../auth-hooks.ts'
 import type { AccountHooks, SignUpOrigin } from '../hooks/account-hooks.ts'
 import type { HookedRequest } from '../hooks/hooked-request.ts'
 import { msOf, msOrNullOf, type UsersTable, usersTable } from '../migrations.ts'
+import { type Account, emptyAccount, type ListedAccount, type NewAccount, unlistedNames } from './account.ts'
 import { type PublicUser, publicUserOf } from './public-user.ts'
-
-/** An account as stored. Times are milliseconds since 1970. */
-export interface Account {
-  readonly id: string
-  /** Normalized (`normalizeEmail`); null for anonymous users and those whose provider sent no address. */
-  readonly email: string | null
-  readonly passwordHash: string | null
-  /** Whether an administrator set the password for this address; the first verification then keeps it. */
-  readonly isAdminPassword: boolean
-  readonly displayName: string | null
-  readonly avatarUrl: string | null
-  readonly role: string
-  readonly emailVerifiedAtMs: number | null
-  readonly emailVisibility: 'public' | 'private'
-  readonly locale: string | null
-  readonly disabledAtMs: number | null
-  readonly isAnonymous: boolean
-  readonly metadata: JsonObject
-  /** Never shown to clients. */
-  readonly appMetadata: JsonObject
-  /** Set by an administrator. Included in access tokens as `custom`. */
-  readonly customClaims: JsonObject
-  /** Computed by the application for the newest token; null if it has computed none. See `account-hooks`. */
-  readonly hookClaims: JsonObject | null
-  readonly createdAtMs: number
-  readonly updatedAtMs: number
-}
-
-/** Omitted fields default to null, `user`, `private`, false, `{}`, a new id or the current time. */
-export type NewAccount = Partial<Account>
 
 export interface AccountsPage {
   readonly limit: number
@@ -136,11 +107,6 @@ const columnList = join(
   ', ',
 )
 
-/** Fields that may be large, and the password hash: lists omit them. */
-const unlistedNames = ['metadata', 'appMetadata', 'customClaims', 'hookClaims', 'passwordHash'] as const
-type UnlistedName = (typeof unlistedNames)[number]
-/** An account without the fields that lists omit. */
-export type ListedAccount = Omit<Account, UnlistedName>
 const listedNames = names.filter((name) => !(unlistedNames as readonly string[]).includes(name))
 const listedColumns = join(
   listedNames.map((name) => ident(columns[name].name)),
@@ -260,23 +226,4 @@ export async function lockCallerAccount(accounts: Accounts, tx: Transaction, use
   const account = await accounts.find(tx, userId, 'lock')
   if (!account) throw invalidToken()
   return account
-}
-
-/** Fields that a new account has if they are omitted. */
-export const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> = {
-  email: null,
-  passwordHash: null,
-  isAdminPassword: false,
-  displayName: null,
-  avatarUrl: null,
-  role: 'user',
-  emailVerifiedAtMs: null,
-  emailVisibility: 'private',
-  locale: null,
-  disabledAtMs: null,
-  isAnonymous: false,
-  metadata: {},
-  appMetadata: {},
-  customClaims: {},
-  hookClaims: null,
 }

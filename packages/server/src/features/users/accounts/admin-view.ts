@@ -1,7 +1,7 @@
 /** A user as returned to service keys, and as functions of the application see users. */
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
-import type { Account, ListedAccount } from './accounts.ts'
+import type { Account, ListedAccount } from './account.ts'
 
 /** A user as returned to service keys. `name` and `verified` duplicate `displayName` and `emailVerified` (ADMIN-6). */
 export interface AdminView {

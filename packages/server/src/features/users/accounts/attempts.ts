@@ -20,7 +20,7 @@ import {
   sessionsPerUserMax,
 } from '../../../limits/users.ts'
 import { usersTableAs } from '../migrations.ts'
-import type { Account } from './accounts.ts'
+import type { Account } from './account.ts'
 import type { ClientInfo } from './client-info.ts'
 import type { SessionCaller } from './recent-sign-in.ts'
 

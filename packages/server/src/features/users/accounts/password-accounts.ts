@@ -11,7 +11,7 @@ import type { EmailVerification } from '../email/verification.ts'
 import type { UsersParts } from '../parts.ts'
 import type { MfaRequired } from '../sessions/complete-sign-in.ts'
 import type { SignedIn } from '../sessions/signed-in.ts'
-import type { Account, NewAccount } from './accounts.ts'
+import type { Account, NewAccount } from './account.ts'
 import type { ClientInfo } from './client-info.ts'
 
 export interface SignUp {
@@ -53,7 +53,15 @@ export interface PasswordAccounts {
 
 type Deps = Pick<
   UsersParts,
-  'database' | 'accounts' | 'hooks' | 'passwords' | 'completeSignIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
+  | 'database'
+  | 'accounts'
+  | 'hooks'
+  | 'passwords'
+  | 'completeSignIn'
+  | 'sessions'
+  | 'oneTimeTokens'
+  | 'attempts'
+  | 'config'
 > & {
   /** Called for each sign-up with an email. */
   readonly welcome: EmailVerification['welcome']

@@ -3,7 +3,7 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { usersTable } from '../migrations.ts'
-import type { Account } from './accounts.ts'
+import type { Account } from './account.ts'
 
 /**
  * Whether the account has a sign-in method: a password, a verified email (if the server sends mail), an identity or a

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
-import type { Account } from './accounts.ts'
+import type { Account } from './account.ts'
 
 export interface UserView {
   readonly id: string

@@ -10,7 +10,8 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { invalidField, notFound } from '../../../errors.ts'
 import { fitItems, itemBytesMax } from '../../../http/replies/large-responses.ts'
 import { createListCursors } from '../../../http/replies/list-cursor.ts'
-import type { Account, Accounts } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import { type AdminView, adminView, type ListedUser, listedView } from '../accounts/admin-view.ts'
 import type { Passwords } from '../accounts/passwords.ts'
 import { emailTaken, mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
@@ -76,6 +77,10 @@ export interface UserAdminDeps {
 /** The cursor of the first page. */
 const startCursor = '0'
 
+/** Disabling a disabled account keeps its original time. */
+const disabledAt = ({ disabledAtMs }: Account, disabled: boolean, clock: Clock): number | null =>
+  disabled ? (disabledAtMs ?? clock.now()) : null
+
 const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
 
 export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
@@ -88,10 +93,6 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     if (!account) throw notFound('User')
     return account
   }
-
-  /** Disabling a disabled account keeps its original time. */
-  const disabledAt = ({ disabledAtMs }: Account, disabled: boolean): number | null =>
-    disabled ? (disabledAtMs ?? clock.now()) : null
 
   /** A new address set by an administrator counts as verified unless `emailVerified` is false. Throws 400. */
   function addressChanges(account: Account, email?: string, emailVerified?: boolean): Partial<Account> {
@@ -120,7 +121,10 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       const after = position && { createdAtMs: position[0], id: position[1] }
       // One more than requested shows whether there is another page.
       const found = await accounts.list(database, { limit: limit + 1, after })
-      const { items: users, isCut } = await fitItems(found.slice(0, limit).map(listedView), itemBytesMax(responseBytes()))
+      const { items: users, isCut } = await fitItems(
+        found.slice(0, limit).map(listedView),
+        itemBytesMax(responseBytes()),
+      )
       const last = found[users.length - 1]
       const cursor = found.length > users.length && last ? cursors.format([], [last.createdAtMs, last.id]) : null
       return isCut ? { users, cursor, truncated: true } : { users, cursor }
@@ -156,7 +160,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
             ...fields,
             ...set,
             ...address,
-            ...(disabled === undefined ? {} : { disabledAtMs: disabledAt(account, disabled) }),
+            ...(disabled === undefined ? {} : { disabledAtMs: disabledAt(account, disabled, clock) }),
           }
           // Sessions may belong to someone who knew the old password.
           if (disabled || password !== undefined) await sessions.endAll(tx, id)

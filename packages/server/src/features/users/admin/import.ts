@@ -20,7 +20,8 @@ import {
   importUsersAtOnce,
 } from '../../../limits/users.ts'
 import type { HookRequest } from '../../before-hooks.ts'
-import type { Accounts, NewAccount } from '../accounts/accounts.ts'
+import type { NewAccount } from '../accounts/account.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import type { Passwords } from '../accounts/passwords.ts'
 import { normalizeEmail } from '../email/normalize.ts'
 import type { AccountHooks } from '../hooks/account-hooks.ts'
@@ -134,11 +135,7 @@ export function createImport({ database, accounts, hooks, passwords, clock }: Im
     }
   }
 
-  async function importOne(
-    candidate: Candidate,
-    deadlineMs: number,
-    request: HookedRequest,
-  ): Promise<ImportResult> {
+  async function importOne(candidate: Candidate, deadlineMs: number, request: HookedRequest): Promise<ImportResult> {
     const { account, password } = candidate
     const { id, email } = account
     const existing = await findExisting(candidate)

@@ -1,7 +1,7 @@
 /** Change of the address of an account to another verified address. */
 import { accessDenied, accountDisabled, invalidCredentials, invalidField, invalidToken } from '../../../errors.ts'
 import { emailChangeLifetimeMs } from '../../../limits/users.ts'
-import type { Account } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import type { HookedRequest } from '../hooks/hooked-request.ts'
@@ -29,8 +29,8 @@ export interface EmailChange {
   /**
    * Changes the address. If `caller` is signed in to the account, ends all sessions except the requesting and the
    * confirming one; otherwise removes every credential set up before (`ownership`). Rejects with 401 for an invalid
-   * token or if the requesting session has ended, 403 `Account is disabled`, 409 if the address was taken meanwhile, and
-   * as the hook of sign-ups does where an anonymous account gets an address.
+   * token or if the requesting session has ended, 403 `Account is disabled`, 409 if the address was taken meanwhile,
+   * and as the hook of sign-ups does where an anonymous account gets an address.
    */
   verify(token: string, request: HookedRequest): Promise<void>
 }

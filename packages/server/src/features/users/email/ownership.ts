@@ -5,7 +5,7 @@
  */
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import type { Account } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
 import type { HookedRequest } from '../hooks/hooked-request.ts'
 import { type UsersTable, usersTable } from '../migrations.ts'
 import type { UsersParts } from '../parts.ts'

@@ -4,7 +4,7 @@
  * the queue of the mailer.
  */
 import type { JsonObject } from '../../../base/text/json.ts'
-import type { Account } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import type { LinkTarget } from './links.ts'
 import type { TemplatedMail } from './mailer.ts'

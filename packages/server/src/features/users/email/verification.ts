@@ -1,7 +1,7 @@
 /** Verification of the address of an account. */
 import type { Caller } from '../../../access/caller.ts'
 import { emailVerificationLifetimeMs } from '../../../limits/users.ts'
-import type { Account } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import type { UsersParts } from '../parts.ts'
 import { createAccountTokens } from './account-tokens.ts'

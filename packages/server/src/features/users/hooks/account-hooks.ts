@@ -1,6 +1,6 @@
 /**
- * The hooks of the application that run before an account is created and before a token is issued. Transactions ask for
- * their answers where they need them: the first run of a transaction ends there and is rolled back, the hook runs
+ * The hooks of the application that run before an account is created and before a token is issued. Transactions need
+ * their answers at some points: the first run of a transaction ends there and is rolled back, the hook runs
  * outside of it, and the next run finds the answer, unless the account has changed meanwhile. So no path that creates
  * an account or issues a token passes a hook by, and no transaction waits for one.
  */
@@ -8,7 +8,7 @@ import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import { unavailable } from '../../../errors.ts'
 import { hookAnswersMax } from '../../../limits/users.ts'
 import type { AuthHooks } from '../../auth-hooks.ts'
-import type { Account } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
 import { adminView } from '../accounts/admin-view.ts'
 import { AnswerNeeded, answerOf, type HookedRequest } from './hooked-request.ts'
 import { parseSignUpData, type SignUpChanges, signUpDataOf } from './sign-up-data.ts'
@@ -23,15 +23,13 @@ export interface SignUpOrigin {
 
 export interface AccountHooks {
   /**
-   * The account as the application lets it be created, or an anonymous one upgraded. Throws `AnswerNeeded`, and what the
-   * hook refuses with.
+   * The account as the application lets it be created, or an anonymous one upgraded. Throws `AnswerNeeded`.
    */
   admit(account: Account, origin: SignUpOrigin): Account
   /** Whether the application computes claims. */
   hasClaims(): boolean
   /**
-   * The claims that the application computes for an account; null if it computes none. Throws `AnswerNeeded`, and what
-   * the hook refuses with.
+   * The claims that the application computes for an account; null if it computes none. Throws `AnswerNeeded`.
    */
   claimsOf(account: Account, request: HookedRequest): TokenClaims | null
   /** The custom claims of an account as its next token has them, if nothing changes: those of both origins. */
@@ -51,34 +49,34 @@ export interface AccountHooksDeps {
 export function createAccountHooks({ hooks, database }: AccountHooksDeps): AccountHooks {
   return {
     admit(account, { provider, request }) {
-      const ask = hooks().beforeSignUp
-      if (!ask) return account
+      const runHook = hooks().beforeSignUp
+      if (!runHook) return account
       const event = { email: account.email, provider, data: signUpDataOf(account) }
       const changes = answerOf<SignUpChanges>(request, `sign-up ${JSON.stringify(event)}`, async () =>
-        parseSignUpData(await ask(event, request)),
+        parseSignUpData(await runHook(event, request)),
       )
       return { ...account, ...changes }
     },
     hasClaims: () => hooks().claims !== null,
     claimsOf(account, request) {
-      const ask = hooks().claims
-      if (!ask) return null
+      const runHook = hooks().claims
+      if (!runHook) return null
       const user = adminView(account)
-      // The time of the last change is no reason to ask again.
+      // The time of the last change is no reason to run it again.
       const question = `claims ${JSON.stringify({ ...user, updatedAt: null })}`
       return answerOf<TokenClaims>(request, question, async () =>
-        parseTokenClaims(await ask(user, request), account.customClaims),
+        parseTokenClaims(await runHook(user, request), account.customClaims),
       )
     },
     customOf: ({ customClaims, hookClaims }) => combineClaims(customClaims, hooks().claims ? hookClaims : null),
     async write(work) {
-      for (let asked = 0; ; asked++) {
+      for (let answers = 0; ; answers++) {
         try {
           return await database.write(work)
         } catch (error) {
           if (!(error instanceof AnswerNeeded)) throw error
-          if (asked === hookAnswersMax) throw unavailable(1, 'The account keeps changing')
-          await error.ask()
+          if (answers === hookAnswersMax) throw unavailable(1, 'The account keeps changing')
+          await error.resolve()
         }
       }
     },

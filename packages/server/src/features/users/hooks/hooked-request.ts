@@ -21,27 +21,27 @@ export const hookedRequest = ({
   newAccount: null,
 })
 
-/** A transaction needs an answer of a hook, which is asked once the transaction is rolled back. */
+/** A transaction needs an answer of a hook, which runs once the transaction is rolled back. */
 export class AnswerNeeded extends Error {
   constructor(
-    /** Asks, and keeps the answer for the repetition of the transaction. */
-    readonly ask: () => Promise<void>,
+    /** Runs the hook, and keeps its answer for the repetition of the transaction. */
+    readonly resolve: () => Promise<void>,
   ) {
-    super('A hook has to be asked outside of the transaction')
+    super('A hook has to run outside of the transaction')
     this.name = 'AnswerNeeded'
   }
 }
 
-/** The answer to a question, of which `question` is the whole content. Throws `AnswerNeeded` if it was not asked yet. */
+/** The answer of a hook to `question`, its whole input. Throws `AnswerNeeded` if the hook has not run with it yet. */
 export function answerOf<Answer extends object>(
   request: HookedRequest,
   question: string,
-  ask: () => Promise<Answer>,
+  runHook: () => Promise<Answer>,
 ): Answer {
   const known = request.answers?.get(question)
   if (known !== undefined) return known as Answer
   throw new AnswerNeeded(async () => {
     request.answers ??= new Map()
-    request.answers.set(question, await ask())
+    request.answers.set(question, await runHook())
   })
 }

@@ -1,10 +1,10 @@
 /** The fields of a new account that the hook of sign-ups sees and may change. */
 import { z } from 'zod'
+import { isDeeperThan } from '../../../http/input/body.ts'
 import { jsonDepthMax } from '../../../limits/api.ts'
 import { signUpDataCharsMax } from '../../../limits/users.ts'
-import { isDeeperThan } from '../../../http/input/body.ts'
 import type { HookAnswer } from '../../auth-hooks.ts'
-import type { Account } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
 import { avatarUrlField, displayNameField, localeField, metadataField, roleField } from '../accounts/fields.ts'
 
 const shape = z.strictObject({

@@ -7,7 +7,8 @@ import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { invalidToken } from '../../../errors.ts'
 import { refreshTokenLifetimeMs } from '../../../limits/users.ts'
-import type { Account, Accounts } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import type { Attempts } from '../accounts/attempts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import type { AccountHooks } from '../hooks/account-hooks.ts'
@@ -78,7 +79,10 @@ export function createSessions(deps: SessionsDeps): Sessions {
       ${issuedAtMs}, ${issuedAtMs + refreshTokenLifetimeMs},
       ${userAgentOf(client)}, ${client.address})`)
     const deviceToken = issueDeviceToken(account)
-    return { ...signedIn(tokens, account, { custom, sessionId, refreshToken: token }), ...(deviceToken === null ? {} : { deviceToken }) }
+    return {
+      ...signedIn(tokens, account, { custom, sessionId, refreshToken: token }),
+      ...(deviceToken === null ? {} : { deviceToken }),
+    }
   }
 
   return {

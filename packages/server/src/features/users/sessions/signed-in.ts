@@ -1,7 +1,7 @@
 /** Result of a completed sign-in: the user, an access token and a refresh token. */
 import type { JsonObject } from '../../../base/text/json.ts'
 import { accessTokenLifetimeMs } from '../../../limits/api.ts'
-import type { Account } from '../accounts/accounts.ts'
+import type { Account } from '../accounts/account.ts'
 import { type UserView, userView } from '../accounts/user-view.ts'
 import type { Tokens } from './tokens.ts'
 
