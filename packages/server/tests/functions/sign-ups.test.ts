@@ -5,7 +5,7 @@ import { openFunctionProject } from '../harness/functions.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
 import { adminUsers, auth, bearer, newEmail, password, signUp } from '../harness/users/accounts.ts'
-import { type Attempt, openSignUpPaths } from '../harness/users/sign-up-paths.ts'
+import { accountOf, openSignUpPaths } from '../harness/users/sign-up-paths.ts'
 
 /** The wish, a record, says what the function does; each call is another record. */
 const project = openFunctionProject(`
@@ -44,12 +44,6 @@ const wishFor = (server: TestServer, wish: string) => server.service.post(`${wis
 const callsOf = async (server: TestServer) =>
   (await server.dump(calls))[calls]?.items.map(({ event }) => JSON.parse(event as string)) ?? []
 const usersOf = async (server: TestServer) => (await server.service.get(`${adminUsers}?limit=1000`)).body.users
-/** The account that was upgraded, or else the newest one. */
-const userBy = async (server: TestServer, { id }: Attempt) => {
-  const [newest] = await usersOf(server)
-  return (await server.service.get(`${adminUsers}/${id ?? newest.id}`)).body
-}
-
 describeServer('sign-ups', { config, settings }, (server) => {
   beforeEach(async () => {
     await wishFor(server, 'accept')
@@ -74,16 +68,15 @@ describeServer('sign-ups', { config, settings }, (server) => {
       expect(more).toEqual([])
       expect(event).toMatchObject({ email: attempt.email, provider: path.provider })
       await wishFor(server, 'accept')
-      expect((await attempt.run()).isDone).toBe(true)
-      expect((await userBy(server, attempt)).email).toBe(attempt.email)
+      expect((await accountOf(server, attempt, await attempt.run())).email).toBe(attempt.email)
     })
 
     test(`[FN-AUTH-3] ${name}: what the function returns is stored`, async () => {
       const attempt = await path.prepare(server)
       const data = { displayName: 'By hook', locale: 'de', metadata: { plan: 'free' }, appMetadata: { score: 1 } }
       await wishFor(server, `return ${JSON.stringify(data)}`)
-      expect((await attempt.run()).isDone).toBe(true)
-      expect(await userBy(server, attempt)).toMatchObject({ ...data, isAnonymous: attempt.email === null })
+      const user = await accountOf(server, attempt, await attempt.run())
+      expect(user).toMatchObject({ ...data, isAnonymous: attempt.email === null })
     })
 
     test(`[FN-AUTH-4] ${name}: a function that fails refuses, without details`, async () => {

@@ -7,7 +7,7 @@ import { openFunctionProject } from '../harness/functions.ts'
 import { watch } from '../harness/records/live.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
 import { adminUsers, auth, newEmail, password, signUp } from '../harness/users/accounts.ts'
-import { openSignUpPaths } from '../harness/users/sign-up-paths.ts'
+import { accountOf, openSignUpPaths } from '../harness/users/sign-up-paths.ts'
 
 const project = openFunctionProject(`
 export const gate = auth.beforeSignUp(({ email }) => {
@@ -52,10 +52,8 @@ describeServer('users', { config, settings, clock }, (server) => {
   for (const [name, path] of Object.entries(signUps.paths))
     test(`[FN-AUTH-12] ${name}: the creation is one event, an upgrade none`, async () => {
       const attempt = await path.prepare(server)
-      expect((await attempt.run()).isDone).toBe(true)
-      const [newest] = (await server.service.get(adminUsers)).body.users
-      const id = attempt.id ?? newest.id
-      const { body: user } = await server.service.get(`${adminUsers}/${id}`)
+      const user = await accountOf(server, attempt, await attempt.run())
+      const { id } = user
       expect(await eventsOf(server, id)).toEqual([
         {
           event: 'created',

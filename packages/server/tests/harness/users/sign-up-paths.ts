@@ -230,6 +230,14 @@ const operatorPaths: Readonly<Record<string, SignUpPath>> = {
   },
 }
 
+/** The account of a sign-up that has succeeded, as service keys see it. */
+export async function accountOf({ service }: TestServer, { id, email }: Attempt, { accessToken }: Outcome) {
+  const subject = () => JSON.parse(Buffer.from(accessToken?.split('.')[1] ?? '', 'base64url').toString()).sub
+  const byEmail = async () => (await service.get(`${auth}/admin/users?email=${email}`)).body.users[0].id
+  const found = id ?? (email === null ? subject() : await byEmail())
+  return (await service.get(`${auth}/admin/users/${found}`)).body
+}
+
 /** Must be closed. `config` is what a server needs for the paths. */
 export async function openSignUpPaths() {
   const mailbox = await openMailbox()
