@@ -115,7 +115,7 @@ for (const engine of engines)
       )
       const functions = new Map(names.map((name) => [name, functionOf(name, { kind: 'webhook', retries })]))
       const controller = new AbortController()
-      const node = await openNode(storage, { functions, hooks, schedules: [] }, (job) => {
+      const node = await openNode(storage, { functions, hooks, userHooks: [], schedules: [] }, (job) => {
         const targetOf = (name: string) => ({
           table: 'shared.orders',
           url: `http://${hosts[name]}:${receiver.port}/hook`,
