@@ -51,10 +51,7 @@ const startsPrograms = (file: string): boolean =>
  * Files that run one after the other, after all others: they measure memory, occupy a processor with endless loops, or
  * suspend and kill nodes whose leases would expire for want of a processor.
  */
-const serialFiles = [
-  '**/*{crash,nodes,outage,faults,memory}.test.ts',
-  '**/{cluster-example,hosts/hosts,rooms/lifetime}.test.ts',
-]
+const serialFiles = ['**/*{crash,nodes,outage,faults,memory}.test.ts', '**/{cluster-example,rooms/lifetime}.test.ts']
 
 /** A file system in memory, where a sync costs nothing, and its free space that the fast lane needs: it uses 100 MB. */
 const memoryFolder = '/dev/shm'

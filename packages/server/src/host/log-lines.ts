@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { inspect } from 'node:util'
 import type { HostLogLevel } from '../engines/hosts/hosts.ts'
 import { functionLogCharsMax, functionLogLinesPerSecond } from '../limits/functions.ts'
-import { send } from './channel.ts'
+import { sendNow } from './channel.ts'
 
 /** The invocation whose code runs. */
 export const currentInvocation = new AsyncLocalStorage<string>()
@@ -23,7 +23,7 @@ function admit(): boolean {
   }
   budget--
   if (dropped > 0) {
-    send({ type: 'logs-dropped', count: dropped })
+    sendNow({ type: 'logs-dropped', count: dropped })
     dropped = 0
   }
   return true
@@ -51,7 +51,7 @@ function plainFields(fields: object): object {
 export function log(id: string, level: HostLogLevel, message: string, fields?: object): void {
   if (!admit()) return
   const text = bounded(String(message))
-  send(
+  sendNow(
     fields === undefined
       ? { type: 'log', id, level, message: text }
       : { type: 'log', id, level, message: text, fields: plainFields(fields) },

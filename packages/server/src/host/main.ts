@@ -5,9 +5,12 @@
 import { dirname, join } from 'node:path'
 import { findLocation } from '../config/sections/functions/location.ts'
 import { createOutboundFetch } from '../engines/fetch/outbound-fetch.ts'
+import { openClaims } from '../engines/hosts/claims.ts'
 import { LoadError } from '../engines/hosts/hosts.ts'
-import type { ToHost } from '../engines/hosts/protocol.ts'
-import { exit, send } from './channel.ts'
+import type { Packet } from '../engines/hosts/outbox.ts'
+import { decodeToHost, type ToHost } from '../engines/hosts/protocol.ts'
+import { endWithParent } from '../engines/processes/end-with-parent.ts'
+import { exit, send, sendNow } from './channel.ts'
 import { loadCode } from './load-code.ts'
 import { captureConsole } from './log-lines.ts'
 import { createMailTemplates } from './mail-templates.ts'
@@ -15,6 +18,9 @@ import { createRelayedFetch } from './relayed-fetch.ts'
 import { createRun, type HostedRun, type RunParts } from './run.ts'
 import { answer } from './server-requests.ts'
 
+// Before code is loaded, which may never return. Code is loaded for a server that has lived until then.
+endWithParent()
+const claim = openClaims()
 const runs = new Map<string, HostedRun>()
 let parts: RunParts | null = null
 
@@ -33,26 +39,20 @@ async function load({ entry, url, networks, fetchRelay, sources }: ToHost & { ty
   }
 }
 
-process.on('message', (message: ToHost) => {
+function receive(message: ToHost): void {
   switch (message.type) {
     case 'load':
       void load(message)
       return
     case 'invoke': {
-      const { id } = message
       if (!parts) throw new Error('No code is loaded')
+      if (!claim(message.claim)) return
+      const { id } = message
       const run = createRun(message, parts, () => runs.delete(id))
       runs.set(id, run)
-      if (message.mayStart) run.start()
-      else send({ type: 'ready', id })
+      run.start()
       return
     }
-    case 'start':
-      runs.get(message.id)?.start()
-      return
-    case 'drop':
-      runs.delete(message.id)
-      return
     case 'abort':
       runs.get(message.id)?.abort(message.reason)
       return
@@ -65,12 +65,23 @@ process.on('message', (message: ToHost) => {
     case 'ping':
       send({ type: 'pong' })
   }
+}
+
+process.on('message', (packet: Packet<ToHost>) => {
+  let hasBegun = false
+  for (const message of decodeToHost(packet)) {
+    // A function reaches its own code in a microtask. The next one is not claimed before that, so that an endless loop
+    // has claimed nothing but itself.
+    if (message.type === 'invoke' && hasBegun) setImmediate(receive, message)
+    else receive(message)
+    hasBegun ||= message.type === 'invoke'
+  }
 })
 process.on('disconnect', () => exit(0))
 
 /** Reports why the process ends, then ends it. */
 function end(reason: string, error: unknown): never {
-  send({
+  sendNow({
     type: 'ending',
     reason: reason.slice(0, 8192),
     location: findLocation(error instanceof Error ? error.stack : ''),
@@ -87,4 +98,4 @@ process.exit = (code) => end(`the code called process.exit(${code ?? ''})`, new 
 // Frames of the client and of packages stand above those of the application.
 Error.stackTraceLimit = 50
 captureConsole()
-send({ type: 'up' })
+sendNow({ type: 'up' })

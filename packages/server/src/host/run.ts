@@ -23,7 +23,6 @@ export interface RunParts {
 
 /** An invocation that this host has received. */
 export interface HostedRun {
-  /** Has an effect once: a function that was taken back and given to this host again gets two such messages. */
   start(): void
   abort(reason: 'timeout' | 'aborted'): void
   /** The consumer of the stream has read a chunk. */
@@ -71,13 +70,8 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
     }
   }
 
-  let hasStarted = false
   return {
-    start() {
-      if (hasStarted) return
-      hasStarted = true
-      void currentInvocation.run(id, run)
-    },
+    start: () => void currentInvocation.run(id, run),
     abort: (reason) =>
       controller.abort(
         new DOMException(

@@ -17,20 +17,22 @@ export const hostWaitingMax = 1000
 export const hostWaitMs = 5000
 /** The code of an application with its packages loads in far less. */
 export const hostLoadMs = 15_000
-/** A host that does not answer within this time is blocked: its event loop runs other code. */
-export const hostAnswerMs = 25
+/** A host that begins nothing in this time, although it could run, is blocked: its event loop runs other code. */
+export const hostAnswerMs = 20
 /** After its deadline, an invocation has this long to react to its signal before its host is killed. */
 export const hostGraceMs = 1000
 /** An idle host that is blocked for this long is killed. */
 export const hostBlockedMs = 5000
-/** The memory of hosts is read this often while they run functions, and while they are idle. */
-export const hostWatchBusyMs = 20
+/** The memory and the progress of hosts are read this often while they run functions, and while they are idle. */
+export const hostWatchBusyMs = 10
 export const hostWatchIdleMs = 1000
 /** Restarts of hosts that end at once are delayed, twice as long each time. */
 export const hostRestartMs = 100
 export const hostRestartMsMax = 10_000
 /** A host that lived this long did not fail at once. */
 export const hostStableMs = 10_000
+/** Characters of messages between the server and a host that are sent as one. */
+export const hostPacketChars = 64 * KiB
 /** Chunks of a streamed result that are sent before the first is read. */
 export const hostStreamWindow = 16
 

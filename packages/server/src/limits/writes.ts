@@ -31,8 +31,8 @@ export const hookPassesMax = 20
 /** Requests that wait to change one row with hooks; each waits for the hooks of those before it. */
 export const hookedRowWaitersMax = 1000
 export const hookedRowWaitersMaxTotal = 10_000
-/** How long a request waits for others that change its rows with hooks: as long as ten of the slowest. */
-export const hookedRowWaitMs = 5000
+/** How long a request waits for others that change its rows with hooks; a client that leaves stops waiting earlier. */
+export const hookedRowWaitMs = 30_000
 /** Larger responses are stored without their records under an `Idempotency-Key`. */
 export const idempotencyResponseCharsMax = 64 * KiB
 /** Records that a write reads first; their average size determines how many it reads at a time afterwards. */

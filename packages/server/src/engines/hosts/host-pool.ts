@@ -171,11 +171,6 @@ export class HostPool implements FunctionHosts {
   #give(invocation: RunningInvocation, host: HostProcess): void {
     invocation.sendTo(host)
     this.#scheduleWatch(true)
-    if (invocation.hasStarted) return
-    const timer = setTimeout(() => {
-      if (!invocation.hasStarted && host.invocations.get(invocation.id) === invocation) this.#onBlocked(host)
-    }, hostAnswerMs)
-    timer.unref?.()
   }
 
   /** Moves what a blocked host has not begun to other hosts. */
@@ -254,7 +249,7 @@ export class HostPool implements FunctionHosts {
     this.#watch = { timer, isBusy }
   }
 
-  /** Kills hosts that use too much memory or are blocked without an invocation, and ends surplus ones. */
+  /** Finds blocked hosts, kills those that use too much memory or are blocked while idle, and ends surplus ones. */
   #inspect(): void {
     const { memoryBytes, size } = this.#options
     let isBusy = false
@@ -262,8 +257,10 @@ export class HostPool implements FunctionHosts {
       for (const host of generation.hosts) {
         const used = host.residentBytes() ?? 0
         if (used > memoryBytes) host.kill(`used ${toMiB(used)} MiB of memory, more than ${toMiB(memoryBytes)} MiB`)
-        else if (host.invocations.size > 0) isBusy = true
-        else if (host.ping() > hostBlockedMs) host.kill(`was blocked for ${hostBlockedMs} ms without an invocation`)
+        else if (host.invocations.size > 0) {
+          isBusy = true
+          if (host.waitingMs() >= hostAnswerMs) this.#onBlocked(host)
+        } else if (host.pingMs() > hostBlockedMs) host.kill(`was blocked for ${hostBlockedMs} ms without an invocation`)
       }
     const current = this.#current
     const idle = [...(current?.ready ?? [])].filter((host) => isUsable(host) && host.invocations.size === 0)

@@ -3,14 +3,26 @@
  */
 import { fileURLToPath } from 'node:url'
 import { withHandles } from '../../base/files/open-files.ts'
+import { ClaimTable } from './claims.ts'
 import type { HostFailure } from './hosts.ts'
-import { type FromHost, type FromInvocation, isLast, type ToHost } from './protocol.ts'
+import { createOutbox, type Packet } from './outbox.ts'
+import { availableMs, type ProgressSample, sampleProgress } from './progress.ts'
+import {
+  decodeFromHost,
+  type FromHost,
+  type FromInvocation,
+  hasBytes,
+  type InvokeMessage,
+  isLast,
+  type ToHost,
+} from './protocol.ts'
 import { residentBytes } from './resident-bytes.ts'
 
 const program = fileURLToPath(new URL('../../host/main.ts', import.meta.url))
 
 /** An invocation as its host sees it. */
 export interface HostedInvocation {
+  readonly id: string
   readonly name: string
   /** Whether the host may have begun to run it. */
   readonly hasStarted: boolean
@@ -40,6 +52,13 @@ export class HostProcess {
   readonly startedMs = performance.now()
   /** Invocations that it was given, by id; an aborted one until the host has ended it. */
   readonly invocations = new Map<string, HostedInvocation>()
+  readonly #claims: ClaimTable
+  readonly #outbox = createOutbox<ToHost>({
+    hasBytes,
+    sizeOf: () => 0,
+    encode: (message) => JSON.stringify(message),
+    send: (packet) => this.#write(packet),
+  })
   /** Why it was killed, or why it ended itself. */
   #reason: string | null = null
   #hasEnded = false
@@ -47,27 +66,37 @@ export class HostProcess {
   isBlocked = false
   /** Whether an invocation is past its deadline and has not ended: the host may soon be killed. */
   isOverdue = false
-  /** Since when a ping has not been answered. */
-  #pingedMs: number | null = null
+  /** When the ping was sent that has not been answered. */
+  #pinged: ProgressSample | null = null
+  /** When the invocation was found waiting that the host begins next. */
+  #waiting: { readonly id: string; readonly since: ProgressSample } | null = null
   /** Resolves when the process has ended. */
   readonly ended = Promise.withResolvers<void>()
 
   constructor(options: HostProcessOptions) {
     this.#options = options
-    this.#child = withHandles(() =>
-      Bun.spawn([process.execPath, program], {
-        cwd: options.folder,
-        // The code must not have the secrets of the server.
-        env: { ...options.environment },
-        stdin: 'ignore',
-        stdout: 'ignore',
-        stderr: 'ignore',
-        serialization: 'advanced',
-        ipc: (message) => this.#receive(message as FromHost),
-        onExit: (_, code, signal) => this.#end(code, signal),
-      }),
-    )
+    this.#claims = withHandles(() => new ClaimTable())
+    try {
+      this.#child = withHandles(() => this.#spawn())
+    } finally {
+      this.#claims.release()
+    }
     this.#child.unref()
+  }
+
+  #spawn(): Bun.Subprocess {
+    const { folder, environment } = this.#options
+    return Bun.spawn([process.execPath, program], {
+      cwd: folder,
+      // The code must not have the secrets of the server.
+      env: { ...environment },
+      stdio: ['ignore', 'ignore', 'ignore', this.#claims.descriptor],
+      serialization: 'advanced',
+      ipc: (packet: Packet<FromHost>) => {
+        for (const message of decodeFromHost(packet)) this.#receive(message)
+      },
+      onExit: (_, code, signal) => this.#end(code, signal),
+    })
   }
 
   get pid(): number {
@@ -89,18 +118,59 @@ export class HostProcess {
   }
 
   send(message: ToHost): void {
+    if (!this.#hasEnded) this.#outbox.post(message)
+  }
+
+  #write(packet: Packet<ToHost>): void {
     if (this.#hasEnded) return
     try {
-      this.#child.send(message)
+      this.#child.send(packet)
     } catch (error) {
       this.kill(`the process cannot be written to: ${error}`)
     }
   }
 
-  /** Milliseconds since a ping that is not answered; sends one if there is none. */
-  ping(): number {
-    if (this.#pingedMs !== null) return performance.now() - this.#pingedMs
-    this.#pingedMs = performance.now()
+  /** Gives it an invocation. */
+  invoke(invocation: HostedInvocation, message: Omit<InvokeMessage, 'type' | 'id' | 'claim'>): void {
+    const { id } = invocation
+    this.invocations.set(id, invocation)
+    this.send({ type: 'invoke', id, claim: this.#claims.offer(id), ...message })
+  }
+
+  /** Whether it has begun an invocation. */
+  hasBegun(id: string): boolean {
+    return this.#claims.hasBegun(id)
+  }
+
+  /** Takes an invocation back, which it then cannot begin. False if it has begun it. */
+  takeBack(id: string): boolean {
+    if (!this.#claims.withdraw(id)) return false
+    this.invocations.delete(id)
+    return true
+  }
+
+  /** Milliseconds in which it could have begun the invocation that it begins next. */
+  waitingMs(): number {
+    const next = this.#hasEnded ? undefined : this.#nextToBegin()
+    if (next === undefined) {
+      this.#waiting = null
+      return 0
+    }
+    const now = sampleProgress(this.pid)
+    if (this.#waiting?.id !== next) this.#waiting = { id: next, since: now }
+    return availableMs(this.#waiting.since, now)
+  }
+
+  #nextToBegin(): string | undefined {
+    for (const id of this.invocations.keys()) if (!this.#claims.hasBegun(id)) return id
+    return undefined
+  }
+
+  /** Milliseconds in which it could have answered a ping; sends one if none is unanswered. */
+  pingMs(): number {
+    const now = sampleProgress(this.pid)
+    if (this.#pinged) return availableMs(this.#pinged, now)
+    this.#pinged = now
     this.send({ type: 'ping' })
     return 0
   }
@@ -116,12 +186,15 @@ export class HostProcess {
   }
 
   #receive(message: FromHost): void {
-    this.#pingedMs = null
+    this.#pinged = null
     const wasBlocked = this.isBlocked
     this.isBlocked = false
     if ('id' in message) {
       const invocation = this.invocations.get(message.id)
-      if (isLast(message)) this.invocations.delete(message.id)
+      if (isLast(message)) {
+        this.invocations.delete(message.id)
+        this.#claims.end(message.id)
+      }
       if (invocation) invocation.onMessage(message)
       else if (message.type === 'request')
         this.send({ type: 'response', request: message.request, response: invocationOver })

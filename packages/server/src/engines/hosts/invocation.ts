@@ -13,13 +13,12 @@ export class RunningInvocation implements HostedInvocation {
   readonly #call: Invocation
   readonly #requeue: (invocation: RunningInvocation) => void
   readonly #result = Promise.withResolvers<InvocationResult>()
-  readonly #closing = new AbortController()
+  /** For requests of the function. */
+  #closing: AbortController | null = null
   #chunks: ChunkQueue<never> | null = null
   #host: HostProcess | null = null
   #deadline: ReturnType<typeof setTimeout>
   readonly #onAbort = (): void => this.#stop('aborted')
-  /** Whether the host may have begun to run it. */
-  hasStarted = false
   #isOver = false
 
   /** `requeue` finds another host for it. */
@@ -48,25 +47,21 @@ export class RunningInvocation implements HostedInvocation {
     return this.#isOver
   }
 
+  get hasStarted(): boolean {
+    return this.#host?.hasBegun(this.id) === true
+  }
+
   /** Gives it to a host. */
   sendTo(host: HostProcess): void {
     const { name, input, context, timeoutMs } = this.#call
-    const mayStart = host.invocations.size === 0
     this.#host = host
-    this.hasStarted = mayStart
-    host.invocations.set(this.id, this)
-    host.send({ type: 'invoke', id: this.id, name, input, context, timeoutMs, mayStart })
+    host.invoke(this, { name, input, context, timeoutMs })
   }
 
   move(): void {
-    this.#takeBack()
-    this.#requeue(this)
-  }
-
-  #takeBack(): void {
-    this.#host?.invocations.delete(this.id)
-    this.#host?.send({ type: 'drop', id: this.id })
+    if (!this.#host?.takeBack(this.id)) return
     this.#host = null
+    this.#requeue(this)
   }
 
   onMessage(message: FromInvocation): void {
@@ -76,11 +71,6 @@ export class RunningInvocation implements HostedInvocation {
       return
     }
     switch (message.type) {
-      case 'ready':
-        // Also where it answers an earlier time that the host was given this: the host has it again by then.
-        this.hasStarted = true
-        this.#host?.send({ type: 'start', id: this.id })
-        return
       case 'request':
         void this.#answer(message)
         return
@@ -135,21 +125,21 @@ export class RunningInvocation implements HostedInvocation {
     this.#isOver = true
     clearTimeout(this.#deadline)
     this.#call.signal?.removeEventListener('abort', this.#onAbort)
-    this.#closing.abort()
+    this.#closing?.abort()
   }
 
   /** Aborts the function in its host, and kills the host if it does not react. */
   #stop(reason: 'timeout' | 'aborted'): void {
     if (this.#isOver) return
     const host = this.#host
-    if (!this.hasStarted) this.#takeBack()
+    const hasBegun = host !== null && !host.takeBack(this.id)
     const remainingMs = reason === 'timeout' ? 0 : this.#call.timeoutMs
     this.fail(
       reason === 'timeout'
         ? { kind: 'timeout', message: `${this.#call.name} did not end within ${this.#call.timeoutMs} ms` }
         : { kind: 'aborted', message: 'The caller has left' },
     )
-    if (!host || !this.hasStarted) return
+    if (!hasBegun) return
     host.send({ type: 'abort', id: this.id, reason })
     if (reason === 'timeout') host.isOverdue = true
     const timer = setTimeout(() => {
@@ -161,6 +151,7 @@ export class RunningInvocation implements HostedInvocation {
 
   async #answer({ request, as, content }: FromInvocation & { type: 'request' }): Promise<void> {
     const host = this.#host
+    this.#closing ??= new AbortController()
     const response = this.#isOver ? invocationOver : await this.#call.onRequest(content, as, this.#closing.signal)
     host?.send({ type: 'response', request, response })
   }

@@ -1,14 +1,17 @@
-/** The messages between the server and a function host, over the runtime's IPC channel. */
+/** The messages between the server and a function host, over the runtime's IPC channel; see also `outbox.ts`. */
 import type { Cidr } from '../../base/network/address.ts'
+import type { Claim } from './claims.ts'
 import type {
   CodeLocation,
   HostFailure,
   HostLogLevel,
   HostRequest,
   HostResponse,
+  HttpInput,
   InvocationContext,
   Manifest,
 } from './hosts.ts'
+import type { Packet } from './outbox.ts'
 
 /** From the server to a host. */
 export type ToHost =
@@ -24,10 +27,6 @@ export type ToHost =
       readonly sources: Readonly<Record<string, string>>
     }
   | InvokeMessage
-  /** Starts an invocation whose `mayStart` was false, after its `ready`. */
-  | { readonly type: 'start'; readonly id: string }
-  /** Drops an invocation that was not started: another host runs it. */
-  | { readonly type: 'drop'; readonly id: string }
   | { readonly type: 'abort'; readonly id: string; readonly reason: 'timeout' | 'aborted' }
   /** Answers a `request`. */
   | { readonly type: 'response'; readonly request: number; readonly response: HostResponse }
@@ -42,11 +41,8 @@ export interface InvokeMessage {
   readonly input: unknown
   readonly context: InvocationContext
   readonly timeoutMs: number
-  /**
-   * False where the host runs other functions, which may block it: it answers `ready` and waits for `start`, so that an
-   * invocation that a blocked host has not begun can safely move to another one.
-   */
-  readonly mayStart: boolean
+  /** Claimed before the invocation begins; if that fails, it has moved to another host. */
+  readonly claim: Claim
 }
 
 /** From a host to the server. */
@@ -69,7 +65,6 @@ export type FromHost =
 
 /** About one invocation. */
 export type FromInvocation =
-  | { readonly type: 'ready'; readonly id: string }
   | {
       readonly type: 'request'
       readonly id: string
@@ -107,3 +102,52 @@ export const isLast = (message: FromInvocation): boolean =>
   message.type === 'end' ||
   message.type === 'failed' ||
   (message.type === 'http' && !message.hasBody)
+
+/** Whether a message contains bytes, which JSON cannot express. */
+export function hasBytes(message: ToHost | FromHost): boolean {
+  switch (message.type) {
+    case 'invoke':
+      return (message.input as Partial<HttpInput> | null)?.body instanceof Uint8Array
+    case 'response':
+      return message.response.body instanceof Uint8Array
+    case 'request':
+      return message.content.body instanceof Uint8Array
+    case 'chunk':
+      return message.chunk instanceof Uint8Array
+    default:
+      return false
+  }
+}
+
+/** Roughly the characters of a message from a host. */
+export function sizeOf(message: FromHost): number {
+  switch (message.type) {
+    case 'value':
+      return message.json?.length ?? 0
+    case 'chunk':
+      return message.chunk.length
+    case 'request':
+      return message.content.body?.length ?? 0
+    default:
+      return 0
+  }
+}
+
+/** A message from a host as lines. The JSON of a result is a line of its own, which is not encoded and parsed again. */
+export function encodeFromHost(message: FromHost): string {
+  if (message.type !== 'value' || message.json === null) return JSON.stringify(message)
+  return `${JSON.stringify({ type: 'value', id: message.id })}\n${message.json}`
+}
+
+export function* decodeFromHost(packet: Packet<FromHost>): Generator<FromHost> {
+  if (typeof packet !== 'string') return yield* packet
+  const lines = packet.split('\n')
+  for (let at = 0; at < lines.length; at++) {
+    const message = JSON.parse(lines[at] as string) as FromHost
+    if (message.type === 'value' && message.json === undefined) yield { ...message, json: lines[++at] as string }
+    else yield message
+  }
+}
+
+export const decodeToHost = (packet: Packet<ToHost>): readonly ToHost[] =>
+  typeof packet === 'string' ? packet.split('\n').map((line) => JSON.parse(line) as ToHost) : packet
