@@ -205,6 +205,10 @@ const markers = {
     begin: '<!-- measured files: begin (written by `npm run bench -- --storage --write`) -->',
     end: '<!-- measured files: end -->',
   },
+  functions: {
+    begin: '<!-- measured functions: begin (written by `npm run bench -- --functions --write`) -->',
+    end: '<!-- measured functions: end -->',
+  },
   kv: {
     begin: '<!-- measured key-value: begin (written by `npm run bench -- --kv --write`) -->',
     end: '<!-- measured key-value: end -->',

@@ -13,6 +13,7 @@ import { createTokens } from '../packages/server/src/features/users/sessions/tok
 import { runAnalytics } from './analytics/analytics.ts'
 import { runClient } from './client/client.ts'
 import { clientPlan } from './client/plan.ts'
+import { runFunctions } from './functions/functions.ts'
 import { runOnPostgres } from './postgres/postgres.ts'
 import {
   type Basics,
@@ -189,6 +190,7 @@ function run(options: Options): Promise<string> {
   if (part === 'kv') return runKv(plan)
   if (part === 'sql') return runSql(plan)
   if (part === 'client') return runClient(clientPlan(plan, options.quick))
+  if (part === 'functions') return runFunctions(plan, options.quick)
   if (part === 'users') return runUsers(plan, onSeeded)
   if (part === 'analytics') return runAnalytics(plan, options.quick, onSeeded)
   if (part === 'postgres') return runOnPostgres({ sizes, scenarios: chosen, plan, onProgress: onSeeded })

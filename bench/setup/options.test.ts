@@ -37,6 +37,12 @@ test('--users is a separate run', () => {
   expect(parseOptions(['--users', '--quick']).plan).toMatchObject({ rounds: 2, seconds: 0.5 })
 })
 
+test('--functions is a separate run', () => {
+  expect(parseOptions(['--functions'])).toMatchObject({ part: 'functions', quick: false, plan: { rounds: 3 } })
+  expect(parseOptions(['--functions', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1, seconds: 0.5 } })
+  expect(() => parseOptions(['--functions', '--rows', '10k'])).toThrow('--functions does not support --rows')
+})
+
 test('--live runs all parts or selected ones', () => {
   expect(parseOptions([]).live).toBeNull()
   const { live } = parseOptions(['--live'])

@@ -20,6 +20,7 @@ const fixedRuns: ReadonlySet<string> = new Set([
   'sql',
   'vector',
   'client',
+  'functions',
 ])
 
 const help = `npm run bench -- [options]
@@ -42,6 +43,8 @@ const help = `npm run bench -- [options]
   --users                 sign-in, refresh and reads of signed-in users: 3 rounds of 1.5 s and more
   --vector                vector search beside sqlite-vec and pgvector: 100k vectors of two kinds, about fifteen minutes
   --kv                    key-value stores beside Redis: 3 rounds of a second
+  --functions             hooks before writes on both engines beside hooks in the process of the server, reads while
+                          functions fail, and reloads: 3 rounds of a second, about three minutes
   --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
                           the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
   --write                 update the tables of docs/benchmarks.md
@@ -82,13 +85,26 @@ export function parseOptions(args: string[]): Options {
       vector: { type: 'boolean', default: false },
       kv: { type: 'boolean', default: false },
       sql: { type: 'boolean', default: false },
+      functions: { type: 'boolean', default: false },
       analytics: { type: 'boolean', default: false },
       quick: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
     },
   })
   const { quick } = values
-  const runs = ['live', 'rooms', 'storage', 'users', 'analytics', 'kv', 'sql', 'vector', 'client', 'postgres'] as const
+  const runs = [
+    'live',
+    'rooms',
+    'storage',
+    'users',
+    'analytics',
+    'kv',
+    'sql',
+    'vector',
+    'client',
+    'functions',
+    'postgres',
+  ] as const
   const [part = 'sqlite', other] = runs.filter((name) => values[name])
   if (other !== undefined) throw new Error(`--${part} and --${other} cannot be combined`)
   const given = (['rows', 'scenario', 'keep'] as const).find((name) => values[name] !== undefined)
@@ -162,6 +178,11 @@ const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> 
   // `rows` is not used; lists have 1,000 rows.
   client: {
     full: { rows: '1k', rounds: 5, seconds: 1, warmupSeconds: 0.3 },
+    quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
+  },
+  // `rows` is not used.
+  functions: {
+    full: { rows: '1k', rounds: 3, seconds: 1, warmupSeconds: 0.3 },
     quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
   },
   kv: {

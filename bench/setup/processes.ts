@@ -52,22 +52,12 @@ export async function startServer(
   folder: string,
   shared: Shared | null = null,
   config = 'bench/plinth.config.ts',
+  { program = 'packages/server/src/main.ts', command = 'start' }: { program?: string; command?: 'start' | 'dev' } = {},
 ): Promise<ServerProcess> {
   const startedAt = performance.now()
   const child = spawnPinned(
     shared === null ? serverCore : null,
-    [
-      'packages/server/src/main.ts',
-      'start',
-      '--config',
-      config,
-      '--data',
-      folder,
-      '--host',
-      '127.0.0.1',
-      '--port',
-      '0',
-    ],
+    [program, command, '--config', config, '--data', folder, '--host', '127.0.0.1', '--port', '0'],
     {
       PLINTH_SERVICE_KEY: serviceKey,
       PLINTH_SECRET: tokenSecret,
