@@ -101,3 +101,15 @@ export const diskProbeTimeoutMs = 2000
 /** Exponential backoff between attempts to recover a database whose log could not be synced. */
 export const recoveryRetryMinMs = 500
 export const recoveryRetryMaxMs = 30_000
+
+// Scans
+/** Processes for scans; one core is left to the rest of the server. */
+export const scanProcessesMax = 4
+/** On PostgreSQL, connections that scans of a node use at once; the database server does the work. */
+export const scanConnectionsMax = 4
+/** Scans that wait per process or connection; beyond it they are rejected with 503. */
+export const scansWaitingMax = 64
+/** Of these, the maximum per caller, who may load a page of many charts; beyond it they are rejected with 429. */
+export const scansWaitingPerCallerMax = 16
+/** How long a scan waits before it is rejected with 503: a few others at their time limit. */
+export const scanWaitMs = 10_000

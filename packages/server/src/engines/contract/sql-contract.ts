@@ -264,5 +264,53 @@ export function describeSql(name: string, open: () => Promise<SqlUnderTest>): vo
         await expect(preparePlatformTables(database, 'main', 'notes', [first])).rejects.toThrow('newer version')
       },
     )
+
+    describe('scan', () => {
+      const endless = sql`WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000000000)
+        SELECT count(*) AS total FROM numbers`
+      const one = sql`SELECT CAST(1.5 AS DOUBLE PRECISION) AS n`
+      const options = { caller: 'a', timeoutMs: 10_000 }
+
+      withEngine('it sees every commit before it', async (engine, database, { put, from }) => {
+        const query = sql`SELECT CAST(count(*) AS DOUBLE PRECISION) AS total, max(n) AS most, min(label) AS least
+          FROM ${from} WHERE n > ${1} GROUP BY label`
+        for (const n of [1, 2, 3]) {
+          await database.write((tx) => tx.run(put(`i${n}`, n)))
+          const rows = n === 1 ? [] : [{ total: n - 1, most: n, least: null }]
+          expect(await database.scan<object>(query, options)).toEqual(rows)
+        }
+        const other = engine.sql.database({ namespace: 'many', instanceId: 'none' })
+        if (engine.sql.keepsInstancesApart) return
+        expect(await other.scan<object>(statementsOf(other, 'many').ids, options)).toEqual([])
+      })
+
+      withEngine('it is ended at its time limit, and the engine goes on', async (_, database, { put }) => {
+        const failure = database.scan(endless, { caller: 'a', timeoutMs: 20 }).then(
+          () => expect.unreachable(),
+          (error: EngineError) => error,
+        )
+        await database.write((tx) => tx.run(put('a', 1)))
+        expect(await ids(database)).toEqual(['a'])
+        const { kind, message } = await failure
+        expect({ kind, message }).toEqual({ kind: 'timeout', message: expect.stringContaining('0.02 seconds') })
+        expect(await database.scan<object>(one, options)).toEqual([{ n: 1.5 }])
+      })
+
+      withEngine('a value out of range and an invalid statement fail alone', async (_, database) => {
+        const outside = sql`SELECT sum(n) AS total FROM (SELECT CAST(${1e308} AS DOUBLE PRECISION) AS n
+          UNION ALL SELECT CAST(${1.5e308} AS DOUBLE PRECISION)) AS numbers`
+        expect(await database.scan(outside, options).catch((error: EngineError) => error.kind)).toBe('range')
+        expect(await database.scan(sql`SELECT nothing`, options).catch(() => 'failed')).toBe('failed')
+        expect(await database.scan<object>(one, options)).toEqual([{ n: 1.5 }])
+      })
+
+      withEngine('a caller with too many waiting scans is refused, others are not', async (_, database) => {
+        const greedy = Array.from({ length: 200 }, () => database.scan(one, { caller: 'greedy', timeoutMs: 10_000 }))
+        const modest = database.scan<object>(one, { caller: 'modest', timeoutMs: 10_000 })
+        const kinds = await Promise.all(greedy.map((scan) => scan.then(() => 'read', (error: EngineError) => error.kind)))
+        expect(new Set(kinds)).toEqual(new Set(['read', 'crowded']))
+        expect(await modest).toEqual([{ n: 1.5 }])
+      })
+    })
   })
 }

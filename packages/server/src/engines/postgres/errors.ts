@@ -61,6 +61,10 @@ export const meaningOf = (sqlState: string): FaultMeaning | null =>
   meanings[sqlState] ?? meanings[sqlState.slice(0, 3)] ?? meanings[sqlState.slice(0, 2)] ?? null
 
 export const lockTimeoutState = '55P03'
+/** The statement took longer than `statement_timeout`. */
+export const canceledState = '57014'
+/** A number out of the range of its type. */
+export const outOfRangeState = '22003'
 export const tooManyClientsState = '53300'
 
 /** The SQLSTATE of an error, mapped or not; null if it does not come from the server. */

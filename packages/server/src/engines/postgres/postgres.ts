@@ -8,6 +8,7 @@ import { parseDatabaseUrl } from '../../base/network/database-url.ts'
 import { postgresStartMs } from '../../limits/postgres.ts'
 import { writeQueueOperationsMax } from '../../limits/sqlite.ts'
 import { EngineError } from '../sql/error.ts'
+import type { ScanOptions } from '../sql/scan-queue.ts'
 import type { Database, Sql } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'
 import { openConnections } from './connections.ts'
@@ -16,6 +17,7 @@ import { readOrigin } from './origin.ts'
 import { createPostgresPages } from './pages.ts'
 import { explainStatement, postgresPlan } from './query-plan.ts'
 import { watchServerHealth } from './server-health.ts'
+import { createPostgresScans } from './scans.ts'
 import { createStatements } from './statements.ts'
 import { createPostgresWriter } from './writer.ts'
 
@@ -42,6 +44,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
   const { circuit } = server
   const connections = openConnections({ address, circuit, onFault: server.note, log })
   const statements = createStatements()
+  const scans = createPostgresScans(connections, statements)
   const writer = createPostgresWriter(connections, statements)
   let waiting = 0
 
@@ -68,6 +71,8 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
       all,
       ...createPostgresPages(all),
       explain: async (query) => postgresPlan(await all(explainStatement(query))),
+      scan: async <Row>(query: SqlText, options: ScanOptions) =>
+        [...(await scans.read(query, instanceId, options))] as Row[],
       write(work, { table, isMigration = false } = {}) {
         const key = table === undefined ? namespace : `${namespace}.${table}`
         return bounded(() => {

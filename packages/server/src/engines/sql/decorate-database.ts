@@ -8,6 +8,7 @@ export const decorateDatabase = (database: Database, replaced: Partial<Omit<Data
   readPage: (query) => database.readPage(query),
   readLargePage: (query, bytesMax) => database.readLargePage(query, bytesMax),
   explain: (query) => database.explain(query),
+  scan: (query, options) => database.scan(query, options),
   write: (work, options) => database.write(work, options),
   synced: () => database.synced(),
   ...replaced,

@@ -13,6 +13,10 @@ export type EngineErrorKind =
   | 'busy'
   /** The caller's share of the queue is full; nothing was done. */
   | 'crowded'
+  /** The statement exceeded its time limit and was ended. */
+  | 'timeout'
+  /** A computed value is out of the range of numbers. */
+  | 'range'
   /** The engine is unreachable, full or failed; nothing was acknowledged. */
   | 'unavailable'
 

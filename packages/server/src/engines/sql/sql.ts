@@ -6,6 +6,7 @@ import type { Circuit } from './circuit.ts'
 import type { Dialect } from './dialect.ts'
 import type { PageQuery, PageRows } from './page-query.ts'
 import type { QueryPlan } from './query-plan.ts'
+import type { ScanOptions } from './scan-queue.ts'
 import type { SqlText } from './sql-text.ts'
 
 export type SqlRow = Record<string, unknown>
@@ -55,6 +56,12 @@ export interface Database extends Reader {
   readLargePage<Row = SqlRow>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>>
   /** The plan of a query, which may run once more for it. Takes as long as the query. */
   explain(query: SqlText): Promise<QueryPlan>
+  /**
+   * Rows of a statement that may visit every row of a table: it runs outside of the event loop, and is ended at its
+   * time limit. The rows must be few and small. Throws `EngineError`: `timeout`, `range`, and `crowded` or `busy` where
+   * too many scans wait.
+   */
+  scan<Row = SqlRow>(query: SqlText, options: ScanOptions): Promise<Row[]>
   /**
    * Runs `work` in a transaction and resolves once the commit is durable. A throw rolls it back. Rows read with the
    * dialect's `forUpdate` stay locked until the end. `work` awaits only its transaction and event-loop slices, has no

@@ -12,6 +12,7 @@ import { createLogEpoch, type LogEpoch } from '../disk/log-epoch.ts'
 import { EngineError } from '../sql/error.ts'
 import type { PageQuery, PageRows } from '../sql/page-query.ts'
 import type { QueryPlan } from '../sql/query-plan.ts'
+import type { ScanOptions } from '../sql/scan-queue.ts'
 import type { Database, SqlRow, Transaction } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'
 import { type Checkpointer, type CheckpointPlan, createCheckpointPlan } from './checkpoint.ts'
@@ -21,6 +22,7 @@ import { sqlitePlan } from './query-plan.ts'
 import { type AdaptiveReader, createAdaptiveReader } from './readers/adaptive-reader.ts'
 import { createReadBatcher, type ReadBatcher } from './readers/read-batcher.ts'
 import type { ReaderThreads, ThreadRead } from './readers/reader-threads.ts'
+import type { SqliteScans } from './scans/scans.ts'
 import { createRecovery, type Recovery } from './recovery.ts'
 import type { Work } from './transaction.ts'
 import { Writer } from './writer.ts'
@@ -29,6 +31,7 @@ import { Writer } from './writer.ts'
 export interface SharedThreads {
   readonly checkpointer: Checkpointer
   readonly threads: ReaderThreads
+  readonly scans: SqliteScans
   readonly clock: Clock
 }
 
@@ -107,19 +110,21 @@ export class SqliteDatabase implements Database {
   readonly #epoch: LogEpoch | undefined
   readonly #checkpointer: Checkpointer
   readonly #threads: ReaderThreads
+  readonly #scans: SqliteScans
   readonly #reads: ReadBatcher
   readonly #reader: AdaptiveReader
   readonly #checkpoints: CheckpointPlan
   readonly #recovery: Recovery
   readonly #checkIdentity: () => void
 
-  constructor({ path, handles, faults, epoch, checkpointBytes, checkpointer, threads, clock }: SqliteDatabaseDeps) {
+  constructor({ path, handles, faults, epoch, checkpointBytes, checkpointer, threads, scans, clock }: SqliteDatabaseDeps) {
     this.#path = path
     this.#handles = handles
     this.#faults = faults
     this.#epoch = epoch
     this.#checkpointer = checkpointer
     this.#threads = threads
+    this.#scans = scans
     this.#reads = createReadBatcher(handles.reading)
     this.#reader = createAdaptiveReader(handles.reading, path, {
       read: (file, read, caller) => this.#readInThread(file, read, caller),
@@ -161,6 +166,15 @@ export class SqliteDatabase implements Database {
 
   explain(query: SqlText): Promise<QueryPlan> {
     return this.#reads.read(() => sqlitePlan(this.#handles.reading.plan(query)))
+  }
+
+  async scan<Row = SqlRow>(query: SqlText, options: ScanOptions): Promise<Row[]> {
+    try {
+      return (await this.#scans.read(this.#path, query, options)) as Row[]
+    } catch (error) {
+      if (isDamage(error)) this.#faults.note(error)
+      throw error
+    }
   }
 
   write<T>(work: Work<T>): Promise<T> {

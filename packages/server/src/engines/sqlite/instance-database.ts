@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { PageQuery, PageRows } from '../sql/page-query.ts'
 import type { QueryPlan } from '../sql/query-plan.ts'
+import type { ScanOptions } from '../sql/scan-queue.ts'
 import type { Database, WriteOptions } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
 import { sqliteDialect } from './dialect.ts'
@@ -79,6 +80,10 @@ export class InstanceDatabase implements Database {
 
   readLargePage<Row>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>> {
     return this.#read((database) => database.readLargePage<Row>(query, bytesMax))
+  }
+
+  scan<Row>(query: SqlText, options: ScanOptions): Promise<Row[]> {
+    return this.#read((database) => database.scan<Row>(query, options))
   }
 
   async write<T>(work: Work<T>, options?: WriteOptions): Promise<T> {

@@ -19,6 +19,7 @@ import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './d
 import { InstanceDatabase, type InstanceStore } from './instance-database.ts'
 import { InstancePool, type PrepareInstance } from './instance-pool.ts'
 import { ReaderThreads } from './readers/reader-threads.ts'
+import { createSqliteScans } from './scans/scans.ts'
 import { StandIns } from './stand-ins.ts'
 
 /** Instance databases that a process with so many file handles keeps open. */
@@ -75,7 +76,7 @@ export function openSqlite(options: {
   const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
   const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
   const origin = readOrigin(folder)
-  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: new ReaderThreads(), clock }
+  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: new ReaderThreads(), scans: createSqliteScans(), clock }
   const statics = new Map<string, SqliteDatabase>()
   const openMax = options.instancesMax ?? instancesMaxOf(readHandleLimit())
   const pool = new InstancePool({ shared, prepare: prepareInstance, openMax, checkFolder })
@@ -144,6 +145,8 @@ export function openSqlite(options: {
     },
     async close() {
       forget()
+      // A process that reads a file would keep its log from being emptied.
+      await shared.scans.close()
       await pool.close()
       await standIns.close()
       for (const database of statics.values()) {

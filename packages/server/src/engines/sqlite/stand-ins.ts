@@ -36,6 +36,11 @@ class StandIn implements Database {
     return sqlitePlan(this.connection.plan(query))
   }
 
+  /** Without rows nothing takes long. */
+  scan<Row>(query: SqlText): Promise<Row[]> {
+    return this.all<Row>(query)
+  }
+
   write<T>(work: Work<T>): Promise<T> {
     return runAtOnce(this.connection, work)
   }

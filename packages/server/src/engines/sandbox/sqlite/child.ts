@@ -3,13 +3,13 @@
  * replies over a pipe. It has no secrets. Its parent kills it when a statement exceeds its deadline;
  * `watchdog` kills it when a statement exceeds its memory or the parent is gone.
  */
-import { readSync, statfsSync, writeSync } from 'node:fs'
+import { statfsSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { sqlDiskFreeBytesMin, sqlProcessBytesMax, sqlProcessNiceness } from '../../../limits/resources.ts'
-import { createFrameReader, writeFrame } from '../../processes/pipe-frames.ts'
+import { readFrames, sendFrames } from '../../processes/child-pipe.ts'
+import { createWatch } from '../../processes/watch-state.ts'
 import { type SandboxCounts, type SandboxLimits, type SandboxValue, StatementError } from '../sandbox.ts'
 import { ConfinedDatabase, type Ran, type SandboxLane } from './confined.ts'
-import { createWatch } from './watch-state.ts'
 
 /** Requests of the parent: run a statement, and, after `ran`, commit it. */
 export type ChildRequest = { readonly query: string; readonly params: readonly SandboxValue[] } | 'commit'
@@ -50,24 +50,10 @@ function isDiskFull(): boolean {
   return bavail * bsize < sqlDiskFreeBytesMin
 }
 
-/** The pipe may be non-blocking: retries until the parent has read. */
-function send(...texts: readonly string[]): void {
-  const frames = Buffer.concat(texts.map((text) => writeFrame(text)))
-  for (let at = 0; at < frames.length; ) {
-    try {
-      at += writeSync(1, frames, at)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
-      Atomics.wait(never, 0, 0, 1)
-    }
-  }
-}
-
-const never = new Int32Array(new SharedArrayBuffer(4))
 /** Memory is not returned to the system, and must not count against a later, smaller statement. */
 const isSpent = (): boolean => process.memoryUsage.rss() > sqlProcessBytesMax / 2
 
-const reply = (message: ChildReply): void => send(JSON.stringify(message))
+const reply = (message: ChildReply): void => sendFrames(JSON.stringify(message))
 
 function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
   const watch = createWatch()
@@ -76,7 +62,7 @@ function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
 
   function answer({ counts, rows }: Ran): void {
     const done: ChildReply = { kind: 'done', counts, isSpent: isSpent() }
-    send(JSON.stringify(done), rows)
+    sendFrames(JSON.stringify(done), rows)
     ran = null
   }
 
@@ -108,27 +94,9 @@ function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
   }
 
   reply({ kind: 'ready' })
-  readFrames(handle)
+  readFrames<ChildRequest>(handle)
   database.close()
 }
-
-/** Reads until the pipe ends, without an event loop: there is nothing else to do. */
-function readFrames(handle: (request: ChildRequest) => void): void {
-  const read = createFrameReader((body) => handle(JSON.parse(body.toString()) as ChildRequest))
-  const buffer = Buffer.allocUnsafe(readBytes)
-  for (;;) {
-    try {
-      const size = readSync(0, buffer)
-      if (size === 0) return
-      read(Buffer.from(buffer.subarray(0, size)))
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
-      Atomics.wait(never, 0, 0, 1)
-    }
-  }
-}
-
-const readBytes = 64 * 1024
 
 const [path, limits, lane] = process.argv.slice(2)
 if (path !== undefined && limits !== undefined) {

@@ -3,8 +3,8 @@
  * when its memory exceeds the bound, or when the parent process has exited.
  */
 import { workerData } from 'node:worker_threads'
-import { sqlProcessBytesMax, sqlProcessIdlePolls, sqlProcessPollMs } from '../../../limits/resources.ts'
-import { tooLargeSignal } from '../../processes/child-signals.ts'
+import { sqlProcessBytesMax, sqlProcessIdlePolls, sqlProcessPollMs } from '../../limits/resources.ts'
+import { tooLargeSignal } from './child-signals.ts'
 import { watchFlags } from './watch-state.ts'
 
 const state = new Int32Array(workerData as SharedArrayBuffer)
