@@ -32,6 +32,11 @@ export const httpErrors = {
     meaning: 'Fields or parameters are invalid; `data` names each of them with a code and a message.',
     retry: 'no',
   },
+  'query-timeout': {
+    status: 400,
+    meaning: 'The query took longer than its time limit, and was ended. Narrow it with a filter, or add an index.',
+    retry: 'no',
+  },
   'authentication-required': {
     status: 401,
     meaning: 'The request carries no access token, and needs one.',

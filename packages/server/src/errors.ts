@@ -86,6 +86,9 @@ export function prefixedErrors<T>(path: string, work: () => T): T {
 /** 400 without a field: a body that is not JSON, parameters that exclude each other. */
 export const badRequest = (message: string): ApiError => apiError('bad-request', message)
 
+/** 400 for a query that was ended at its time limit. */
+export const queryTimeout = (message: string): ApiError => apiError('query-timeout', message)
+
 /** 400 for a request to the endpoint of a WebSocket that is not an upgrade. */
 export const requiresUpgrade = (): ApiError => badRequest('This endpoint requires a WebSocket upgrade')
 

@@ -205,30 +205,37 @@ export const parseRuleComparison = (table: Table, name: string, op: string, valu
 
 const newBudget = (): Budget => ({ conditions: filterConditionsMax, relations: filterRelationsMax })
 
+type Nesting = Pick<Tuple, 'depth' | 'budget'>
+
+const outermost = (): Nesting => ({ depth: 0, budget: newBudget() })
+
+/** Parses one condition, as parsed JSON, at a place in the request. Throws 400 that names the place. */
+export function parseCondition(view: TableView, at: string, tuple: unknown, nesting = outermost()): Expr {
+  if (!Array.isArray(tuple) || tuple.length !== 3) throw invalidField(at, 'type', 'must be [field, operator, value]')
+  const [name, op, operand] = tuple as [unknown, unknown, unknown]
+  if (typeof name !== 'string' || typeof op !== 'string')
+    throw invalidField(at, 'type', 'field and operator must be strings')
+  try {
+    return parseTuple(view, { path: name, label: name, op, value: operand, at, ...nesting })
+  } catch (error) {
+    if (error instanceof TupleError) throw invalidField(at, error.code, error.message)
+    throw error
+  }
+}
+
 function parseTuples(
   view: TableView,
   parameter: string,
   value: unknown,
   max: number,
-  { depth, budget }: Pick<Tuple, 'depth' | 'budget'> = { depth: 0, budget: newBudget() },
+  nesting = outermost(),
 ): Expr[] {
   if (!Array.isArray(value)) throw invalidField(parameter, 'type', 'must be an array of [field, operator, value]')
+  const { budget } = nesting
   budget.conditions -= value.length
   if (value.length > max || budget.conditions < 0)
     throw invalidField(parameter, 'max', `at most ${max} conditions are allowed`)
-  return value.map((tuple: unknown, index) => {
-    const at = `${parameter}[${index}]`
-    if (!Array.isArray(tuple) || tuple.length !== 3) throw invalidField(at, 'type', 'must be [field, operator, value]')
-    const [name, op, operand] = tuple as [unknown, unknown, unknown]
-    if (typeof name !== 'string' || typeof op !== 'string')
-      throw invalidField(at, 'type', 'field and operator must be strings')
-    try {
-      return parseTuple(view, { path: name, label: name, op, value: operand, at, depth, budget })
-    } catch (error) {
-      if (error instanceof TupleError) throw invalidField(at, error.code, error.message)
-      throw error
-    }
-  })
+  return value.map((tuple: unknown, index) => parseCondition(view, `${parameter}[${index}]`, tuple, nesting))
 }
 
 /** Conditions that must all match, as parsed JSON, at a place in the request. Throws 400 that names the tuple. */

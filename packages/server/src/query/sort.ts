@@ -22,12 +22,21 @@ export const defaultSort: Sort = [idKey(false)]
 
 const directions: Readonly<Record<string, boolean>> = { asc: false, desc: true }
 
-function parseKey(view: TableView, text: string): SortKey {
-  const colon = text.lastIndexOf(':')
-  const field = colon < 0 ? text : text.slice(0, colon)
-  const direction = colon < 0 ? 'asc' : text.slice(colon + 1)
-  const descending = Object.hasOwn(directions, direction) ? directions[direction] : undefined
-  if (descending === undefined) throw invalidField('sort', 'type', 'must be field:asc or field:desc, comma-separated')
+/** The parts of `a:asc,b:desc` (a bare name ascends). Throws 400 for an unknown direction and too many names. */
+export function parseSortNames(text: string): readonly { readonly name: string; readonly descending: boolean }[] {
+  const parts = text.split(',')
+  if (parts.length > sortFieldsMax) throw invalidField('sort', 'max', `at most ${sortFieldsMax} fields are allowed`)
+  return parts.map((one) => {
+    const part = one.trim()
+    const colon = part.lastIndexOf(':')
+    const direction = colon < 0 ? 'asc' : part.slice(colon + 1)
+    const descending = Object.hasOwn(directions, direction) ? directions[direction] : undefined
+    if (descending === undefined) throw invalidField('sort', 'type', 'must be field:asc or field:desc, comma-separated')
+    return { name: colon < 0 ? part : part.slice(0, colon), descending }
+  })
+}
+
+function parseKey(view: TableView, field: string, descending: boolean): SortKey {
   const type = findFieldType(view, field)
   if (type === null) throw invalidField('sort', 'unknown', `Unknown field ${JSON.stringify(field.slice(0, 64))}`)
   if (type === 'json') throw invalidField('sort', 'operator', `"${field}" is a JSON field, which has no order`)
@@ -38,9 +47,8 @@ function parseKey(view: TableView, text: string): SortKey {
 export function parseSort(view: TableView, text: string | undefined): Sort {
   if (text === undefined) return defaultSort
   const keys: SortKey[] = []
-  for (const part of text.split(',')) {
-    if (keys.length === sortFieldsMax) throw invalidField('sort', 'max', `at most ${sortFieldsMax} fields are allowed`)
-    const key = parseKey(view, part.trim())
+  for (const { name, descending } of parseSortNames(text)) {
+    const key = parseKey(view, name, descending)
     if (keys.some(({ field }) => field === key.field))
       throw invalidField('sort', 'unique', `"${key.field}" is named twice`)
     keys.push(key)

@@ -3,7 +3,7 @@
  * `_instance`; statements contain a placeholder for the instance that the adapter binds, so their text does not depend
  * on it.
  */
-import type { Dialect, TableRef } from '../sql/dialect.ts'
+import type { Dialect, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
 
 const instanceColumn = ident('_instance')
@@ -70,6 +70,14 @@ function floatsOf(array: unknown): Uint8Array {
 }
 
 const byteOrder = (text: SqlText): SqlText => sql`(${text}) COLLATE "C"`
+
+const periodFormats: Readonly<Record<Period, SqlText>> = {
+  hour: sql`'YYYY-MM-DD"T"HH24'`,
+  day: sql`'YYYY-MM-DD'`,
+  week: sql`'YYYY-MM-DD'`,
+  month: sql`'YYYY-MM'`,
+  year: sql`'YYYY'`,
+}
 
 export const postgresDialect: Dialect = {
   columnTypes: { text: 'TEXT COLLATE "C"', number: 'DOUBLE PRECISION', boolean: 'BOOLEAN', json: 'JSON' },
@@ -225,6 +233,14 @@ export const postgresDialect: Dialect = {
     bind: (values) => sql`${`{${values.join(',')}}`}::text::real[]`,
     select: (column) => sql`array_send(${column})`,
     toBytes: floatsOf,
+  },
+  calendar: {
+    shift: (seconds) => sql`${`${seconds} seconds`}::text::interval`,
+    local(datetime, shift, period) {
+      const moved = sql`(${datetime}::timestamp + ${shift})`
+      const start = period === 'week' ? sql`date_trunc('week', ${moved})` : moved
+      return byteOrder(sql`to_char(${start}, ${periodFormats[period]})`)
+    },
   },
   findExtension: (name) => sql`SELECT default_version AS available, installed_version AS installed
     FROM pg_available_extensions WHERE name = ${name}`,

@@ -46,6 +46,19 @@ export interface FloatLists {
   readonly toBytes: (selected: unknown) => Uint8Array
 }
 
+export type Period = 'hour' | 'day' | 'week' | 'month' | 'year'
+
+/** Calendar arithmetic on stored datetimes, which are UTC text with milliseconds. */
+export interface Calendar {
+  /** An offset from UTC, as `local` takes it. */
+  readonly shift: (seconds: number) => SqlText
+  /**
+   * The name of the period of a datetime in the years 1 to 9999, moved by the offset: `2026-01-31T13`, `2026-01-31` (for
+   * a week its Monday), `2026-01` or `2026`.
+   */
+  readonly local: (datetime: SqlText, shift: SqlText, period: Period) => SqlText
+}
+
 export interface Dialect {
   readonly columnTypes: Readonly<Record<StoredType, string>>
   /** The table in `FROM`, restricted to the rows of the queried database, under an alias. */
@@ -137,6 +150,7 @@ export interface Dialect {
   /** Null where the engine tokenizes text itself. */
   readonly searchColumn: SearchColumn | null
   readonly floats: FloatLists
+  readonly calendar: Calendar
   /**
    * Query for the versions of an extension: one row with `available` and `installed` (null if absent), or no row. Null
    * where the engine has no extensions.

@@ -1,6 +1,6 @@
 /** The SQLite dialect. A database is a file, so tables are unqualified and rows have no owner column. */
 import { quickSearchOccurrences } from '../../limits/sqlite.ts'
-import type { Dialect, SearchWord, WordFrequency } from '../sql/dialect.ts'
+import type { Dialect, Period, SearchWord, WordFrequency } from '../sql/dialect.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
 
 /** JSON paths are parameters, so a member's name never becomes SQL; it is quoted as JSON. */
@@ -34,6 +34,14 @@ function frequencyOf(index: string, words: readonly SearchWord[]): WordFrequency
     create: sql`CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING fts5vocab('main', ${ident(index)}, 'instance')`,
     query: sql`SELECT 1 WHERE ${join(isFrequent, ' OR ')}`,
   }
+}
+
+const periodFormats: Readonly<Record<Period, SqlText>> = {
+  hour: sql`'%Y-%m-%dT%H'`,
+  day: sql`'%Y-%m-%d'`,
+  week: sql`'%Y-%m-%d'`,
+  month: sql`'%Y-%m'`,
+  year: sql`'%Y'`,
 }
 
 export const sqliteDialect: Dialect = {
@@ -152,6 +160,14 @@ export const sqliteDialect: Dialect = {
     bind: ({ buffer, byteOffset, byteLength }) => sql`${new Uint8Array(buffer, byteOffset, byteLength)}`,
     select: (column) => column,
     toBytes: (selected) => selected as Uint8Array,
+  },
+  calendar: {
+    shift: (seconds) => sql`${`${seconds < 0 ? '' : '+'}${seconds} seconds`}`,
+    local(datetime, shift, period) {
+      // The next Monday after the day six days before.
+      const monday = period === 'week' ? sql`, '-6 days', 'weekday 1'` : sql``
+      return sql`strftime(${periodFormats[period]}, ${datetime}, ${shift}${monday})`
+    },
   },
   findExtension: null,
 }

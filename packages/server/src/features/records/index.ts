@@ -15,6 +15,7 @@ import type { Table } from '../../query/table.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
 import type { CheckTransactionJobs } from '../transaction-jobs.ts'
+import { createAggregates } from './aggregates/aggregate.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
 import type { LogBounds } from './changes/trim.ts'
 import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
@@ -86,12 +87,14 @@ export function createRecords(deps: RecordsDeps): Records {
   const { sql, clock, limits, jobs = noJobs } = deps
   const tables = createTables(deps)
   const totals = createTotals(clock, deps.changes)
+  const aggregates = createAggregates(deps)
   const feed = new ChangeFeed(deps)
   const trimmer = createTrimmer({ ...deps, jobs })
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)
   const committed: OnCommitted = ({ address, database }, change) => {
     totals.apply(address, change)
+    aggregates.changed(address, change.table.name)
     feed.wake(address, database)
   }
   const budget = createWriteBudget({ ...deps, bytesMax: deps.writeBudgetBytes })
@@ -116,7 +119,7 @@ export function createRecords(deps: RecordsDeps): Records {
   return {
     name: 'records',
     endpoints: [
-      ...createReadEndpoints({ resolve, totals, limits }),
+      ...createReadEndpoints({ resolve, totals, limits, aggregates }),
       ...createWriteEndpoints(writing),
       transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),
     ],
@@ -132,7 +135,10 @@ export function createRecords(deps: RecordsDeps): Records {
         read: () => [...conflictsOfFunctions],
       })
     },
-    reconfigured: () => totals.clear(),
+    reconfigured() {
+      totals.clear()
+      aggregates.clear()
+    },
     drain: { stage: 'last', run: async () => feed.close() },
     feed,
     resolve: tables.resolve,

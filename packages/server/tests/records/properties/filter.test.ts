@@ -6,13 +6,11 @@ import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { and, not, or, where } from '../../../src/access/filter.ts'
 import { query } from '../../harness/client.ts'
+import { compare, matchesTuple, type Row, type Tuple, type Value } from '../../harness/records/filter-oracle.ts'
 import { describeServer } from '../../harness/server.ts'
 
 const base = '/api/db/shared/tables/items'
 
-type Value = string | number | boolean | null
-type Row = Readonly<Record<string, Value>>
-type Tuple = readonly [field: string, op: string, value: Value | readonly Value[]]
 /** A rule as JSON, which is passed in the claims of the caller. */
 type Rule = {
   readonly all?: readonly Rule[]
@@ -125,39 +123,6 @@ const rule: fc.Arbitrary<Rule> = fc.letrec<{ rule: Rule }>((tie) => ({
     fc.record({ none: tie('rule') }),
   ),
 })).rule
-
-/** Code point order, which equals the order of the UTF-8 bytes. */
-const compare = (a: Value, b: Value): number =>
-  typeof a === 'string' && typeof b === 'string'
-    ? Buffer.compare(Buffer.from(a), Buffer.from(b))
-    : Number(a) - Number(b)
-
-function matchesTuple([field, op, value]: Tuple, of: Row): boolean {
-  const own = of[field] ?? null
-  if (value === null) return (op === '==') === (own === null)
-  if (Array.isArray(value)) {
-    if (value.length === 0) return op === 'not in'
-    return own !== null && value.includes(own) === (op === 'in')
-  }
-  if (own === null) return false
-  const order = compare(own, value as Value)
-  switch (op) {
-    case '==':
-      return order === 0
-    case '!=':
-      return order !== 0
-    case '>':
-      return order > 0
-    case '>=':
-      return order >= 0
-    case '<':
-      return order < 0
-    case '<=':
-      return order <= 0
-    default:
-      return (own as string).includes(value as string)
-  }
-}
 
 function permits(of: Rule, one: Row): boolean {
   if (of.all) return of.all.every((part) => permits(part, one))

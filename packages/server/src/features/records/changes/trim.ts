@@ -52,6 +52,19 @@ export async function findTrimmed(database: Database, namespace: string): Promis
   return Number(row?.trimmed ?? 0)
 }
 
+/**
+ * Whether changes after a snapshot may have been deleted, given when the snapshot was taken; recent ones never are.
+ */
+export async function mayBeTrimmed(
+  database: Database,
+  namespace: string,
+  { snapshot, atMs }: { readonly snapshot: string; readonly atMs: number },
+  nowMs: number,
+): Promise<boolean> {
+  if (nowMs - atMs < changesKeptMinMs / 2) return false
+  return database.dialect.logView.isBeyond(await findTrimmed(database, namespace), snapshot)
+}
+
 /** Sets future timestamps to the current time; `table` has the columns `seq` and `at`. Returns the number of rows. */
 async function clampFuture(database: Database, table: SqlText, nowMs: number): Promise<number> {
   const ahead = sql`at > ${nowMs + clockSkewMs}`

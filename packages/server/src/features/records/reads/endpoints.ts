@@ -1,9 +1,12 @@
 /** Endpoints that read records: list, count, search and get. */
 import { z } from 'zod'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
-import { cursorParam, flagParam, integerParam, textParam } from '../../../http/input/query-schema.ts'
+import { cursorParam, flagParam, integerParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'
+import { aggregateGroupsDefault, aggregateGroupsMax, aggregateTimeoutMs } from '../../../limits/aggregates.ts'
 import { includedRelationsMax, listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../../limits/api.ts'
+import { scanWaitMs } from '../../../limits/sqlite.ts'
+import type { Aggregates } from '../aggregates/aggregate.ts'
 import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
 import { countRows } from '../totals/totals.ts'
 import { explained } from './explain/explain.ts'
@@ -74,6 +77,16 @@ const explanation = z
   .optional()
   .meta({ description: 'With `explain=1`: the statement of the page, its plan and its duration' })
 
+const aggregateQuery = z.object({
+  group: textParam('Keys: ["status",{"day":"createdAt","tz":"Europe/Berlin","as":"day"},{"bucket":"price","width":10}]'),
+  measures: textParam('Measures by name: {"n":"count","total":{"sum":"amount"}}; also avg, min, max, countDistinct'),
+  having: textParam('Conditions on groups: [["n",">",5]]'),
+  sort: textParam('name:asc or name:desc of keys and measures, comma-separated'),
+  limit: limitParam({ max: aggregateGroupsMax, default: aggregateGroupsDefault, description: 'Groups' }),
+  q: textParam('Words: only the records that a search finds'),
+  ...filtering,
+})
+
 const page = z.object({
   items: z.array(recordSchema),
   versions: z.array(z.int()).optional().meta({ description: 'Of each item the version of its row; with `versions=1`' }),
@@ -91,14 +104,18 @@ const page = z.object({
   explain: explanation,
 })
 
+/** The wait of a scan and its time limit, twice: it may wait for an equal one. */
+const aggregateAnswerSeconds = (2 * (scanWaitMs + aggregateTimeoutMs)) / 1000
+
 export interface ReadEndpointsDeps extends ListDeps {
   readonly resolve: ResolveCall
+  readonly aggregates: Aggregates
 }
 
 /** Counts in the database, so that there is a statement to explain. */
 const uncached = { count: countRows }
 
-export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDeps): readonly Endpoint[] {
+export function createReadEndpoints({ resolve, totals, limits, aggregates }: ReadEndpointsDeps): readonly Endpoint[] {
   return [
     endpoint({
       ...common,
@@ -146,6 +163,29 @@ export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDe
       errors: [404],
       handle: async (call) =>
         explained(await resolve(call), call.query, (table) => search(table, call.query, { totals, limits })),
+    }),
+    endpoint({
+      ...common,
+      name: 'records.aggregate',
+      method: 'GET',
+      paths: tablePaths('/aggregate'),
+      summary: 'Group and aggregate records',
+      description:
+        'Groups by fields, by `hour`, `day`, `week`, `month` or `year` in a time zone, or by `bucket`; without `group` one group. A query that takes longer than 2 seconds is refused with `query-timeout`.',
+      scope: readScope,
+      query: aggregateQuery,
+      answerSeconds: aggregateAnswerSeconds,
+      replies: {
+        200: {
+          description: 'The groups, each with its keys and measures',
+          schema: z.object({
+            groups: z.array(recordSchema),
+            truncated: z.boolean().meta({ description: 'Whether there are more groups' }),
+          }),
+        },
+      },
+      errors: [404],
+      handle: async (call) => aggregates.aggregate(await resolve(call), call.query),
     }),
     endpoint({
       ...common,

@@ -9,10 +9,10 @@ import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
 import type { Follow } from '../../../engines/sql/dialect.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { followedBytesMax, followedChangesMax } from '../../../limits/postgres.ts'
-import { changesKeptMinMs, openInstancesMax, rememberedTotalsMax } from '../../../limits/sqlite.ts'
+import { openInstancesMax, rememberedTotalsMax } from '../../../limits/sqlite.ts'
 import type { Expr } from '../../../query/expr.ts'
 import { changeLog, type LoggedChange, movedBy } from '../changes/changes.ts'
-import { findTrimmed, type LogBounds } from '../changes/trim.ts'
+import { type LogBounds, mayBeTrimmed } from '../changes/trim.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { Condition, KnownTotals } from './known-totals.ts'
 
@@ -44,11 +44,8 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
     return { total: Number(row?.total ?? 0), snapshot: row?.snapshot ?? '', atMs }
   }
 
-  /** Whether changes since then may have been deleted; recent ones never are. */
-  async function isTrimmedSince({ database, address }: TableCall, { snapshot, atMs }: Followed): Promise<boolean> {
-    if (clock.now() - atMs < changesKeptMinMs / 2) return false
-    return database.dialect.logView.isBeyond(await findTrimmed(database, address.namespace), snapshot)
-  }
+  const isTrimmedSince = ({ database, address }: TableCall, last: Followed): Promise<boolean> =>
+    mayBeTrimmed(database, address.namespace, last, clock.now())
 
   const keyOf = ({ address, table }: TableCall, { where }: Condition): string =>
     JSON.stringify([address.namespace, address.instanceId, table.name, where.text, where.values])

@@ -1,0 +1,152 @@
+/**
+ * Aggregates over the rows that a caller may read (rules DB-AGG-*). The scan runs outside of the event loop with a time
+ * limit; its result is kept until the next write of the tables that it depends on, for every caller whose rule compiles
+ * to the same condition.
+ */
+import { callerKey } from '../../../access/caller.ts'
+import { required } from '../../../access/check.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { createCoalescer } from '../../../base/concurrency/coalescer.ts'
+import { sha256 } from '../../../base/crypto/hash.ts'
+import { EngineError } from '../../../engines/sql/error.ts'
+import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { badRequest, invalidField, queryTimeout } from '../../../errors.ts'
+import type { Reply } from '../../../http/endpoint.ts'
+import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
+import { aggregateTimeoutMs } from '../../../limits/aggregates.ts'
+import { aggregateStatement, readGroups } from '../../../query/aggregate/aggregate-sql.ts'
+import { type Aggregation, type AggregationTexts, parseAggregation } from '../../../query/aggregate/aggregation.ts'
+import { dependenciesOf } from '../../../query/dependencies.ts'
+import { allOf, type Expr, never } from '../../../query/expr.ts'
+import { type FilterGroups, parseFilterTexts } from '../../../query/filter.ts'
+import type { LogBounds } from '../changes/trim.ts'
+import { parseSearchWords } from '../reads/highlight.ts'
+import { tagged } from '../reads/page-reply.ts'
+import type { TableCall } from '../resolve-table.ts'
+import { createFreshness } from './freshness.ts'
+import { createResultCache } from './result-cache.ts'
+
+export interface AggregateQuery extends FilterGroups<string>, AggregationTexts {
+  /** A search text: groups the rows that the search finds. */
+  readonly q?: string | undefined
+}
+
+export interface Aggregates {
+  /**
+   * Responds with the groups. Throws 400 that names the parameter, or `query-timeout`; 401/403 if the read rule denies
+   * every row.
+   */
+  aggregate(call: TableCall, query: AggregateQuery): Promise<Reply>
+  /** To be called in the event-loop tick of the commit. */
+  changed(address: DatabaseAddress, table: string): void
+  /** Clears the cache, since the tables may have changed. */
+  clear(): void
+}
+
+export interface AggregatesDeps {
+  readonly clock: Clock
+  readonly changes: () => LogBounds
+  readonly limits: ResponseLimits
+}
+
+/** The rows to group: a condition on them, and a search. */
+interface Selection {
+  readonly condition: Expr
+  /** ` FROM … WHERE …` */
+  readonly source: SqlText
+}
+
+function parseSelection(call: TableCall, query: AggregateQuery): Selection {
+  const { table, view, backEnd, database, rows } = call
+  const allowed = required(call.permissions.read(), call.caller)
+  const filtered = allOf([allowed, parseFilterTexts(view, query)])
+  const select = (condition: Expr, joins = sql``, found = sql``): Selection => ({
+    condition,
+    source: sql` FROM ${rows.from}${joins} WHERE ${found}${backEnd.condition(condition, table)}`,
+  })
+  if (query.q === undefined) return select(filtered)
+  if (table.search.length === 0) throw badRequest('Full-text search is not enabled for this table')
+  if (query.q === '') throw invalidField('q', 'required', 'is required')
+  const words = parseSearchWords(query.q)
+  // A text without words, such as "?!", matches no record.
+  if (words.length === 0) return select(never)
+  const { joins, matches } = database.dialect.searchIndex(table, words)
+  return select(filtered, joins, sql`${matches} AND `)
+}
+
+/** The error for a scan that failed, as the caller may see it. */
+function failureOf(error: unknown): unknown {
+  if (!(error instanceof EngineError)) return error
+  if (error.kind === 'timeout') return queryTimeout(error.message)
+  return error.kind === 'range' ? outOfRange() : error
+}
+
+const outOfRange = (): Error =>
+  invalidField('measures', 'max', 'a sum is larger than a number can be; leave out the largest numbers with a filter')
+
+/** The response, which ends early where it would be larger than `bytesMax`. */
+function responseText(found: { groups: readonly string[]; isTruncated: boolean }, bytesMax: number): string {
+  let bytes = 0
+  const fitting = found.groups.findIndex((group) => {
+    bytes += Buffer.byteLength(group) + 1
+    return bytes > bytesMax
+  })
+  const groups = fitting < 0 ? found.groups : found.groups.slice(0, fitting)
+  return `{"groups":[${groups.join(',')}],"truncated":${found.isTruncated || fitting >= 0}}`
+}
+
+export function createAggregates({ clock, changes, limits }: AggregatesDeps): Aggregates {
+  const freshness = createFreshness(clock, changes)
+  const cache = createResultCache()
+  const scans = createCoalescer<string>()
+
+  async function scan(call: TableCall, aggregation: Aggregation, { source }: Selection): Promise<string> {
+    const { database, table, backEnd } = call
+    const statement = aggregateStatement(aggregation, table, source, backEnd)
+    const options = { caller: callerKey(call.caller), timeoutMs: aggregateTimeoutMs }
+    const rows = await database.scan(statement, options).catch((error: unknown) => {
+      throw failureOf(error)
+    })
+    const found = readGroups(aggregation, rows, database.dialect)
+    if (!found) throw outOfRange()
+    return responseText(found, itemBytesMax(limits.bytesMax()))
+  }
+
+  async function findCached(call: TableCall, tables: readonly string[], key: string): Promise<string | null> {
+    const cached = cache.get(key)
+    if (!cached) return null
+    if (await freshness.isCurrent(call, tables, cached.stamp)) return cached.text
+    if (cache.get(key) === cached) cache.delete(key)
+    return null
+  }
+
+  return {
+    async aggregate(call, query) {
+      const selection = parseSelection(call, query)
+      const aggregation = parseAggregation(call.view, query)
+      const { table, address } = call
+      const { text, values } = selection.source
+      const { group, measures, having, sort, limit } = query
+      const { namespace, instanceId } = address
+      const key = sha256(
+        JSON.stringify([namespace, instanceId, table.name, text, values, group, measures, having, sort, limit]),
+      )
+      const tables = [...new Set([table.name, ...dependenciesOf(selection.condition).map((one) => one.table)])]
+      const cached = await findCached(call, tables, key)
+      if (cached !== null) return tagged(cached)
+      const result = await scans.run(key, async () => {
+        // Of the calls that waited for an equal scan, only the first after a write has to scan again.
+        const known = await findCached(call, tables, key)
+        if (known !== null) return known
+        const stamp = await freshness.stamp(call, tables)
+        const found = await scan(call, aggregation, selection)
+        cache.set(key, { text: found, stamp })
+        return found
+      })
+      return tagged(result)
+    },
+    changed: freshness.changed,
+    clear: cache.clear,
+  }
+}
