@@ -53,6 +53,10 @@ const matrix: Readonly<Record<string, Access>> = {
   'records.list': { ...read, send: (client, base) => client.get(base) },
   'records.get': { ...read, send: (client, base) => client.get(`${base}/a`) },
   'records.count': { ...read, send: (client, base) => client.get(`${base}/count`) },
+  'records.aggregate': {
+    ...read,
+    send: (client, base) => client.get(`${base}/aggregate?measures=${encodeURIComponent('{"n":"count"}')}`),
+  },
   'records.search': { ...read, send: (client, base) => client.get(`${base}/search?q=x`) },
   'records.insert': { ...write, send: (client, base) => client.post(base, { title: 'new' }) },
   'records.update': { ...write, send: (client, base) => client.patch(`${base}/a`, { title: 'new' }) },

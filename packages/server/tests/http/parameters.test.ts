@@ -72,6 +72,8 @@ describeServer('query parameters', { config }, (server) => {
       for (const name of ['filter', 'filters', 'orFilter', 'orFilters']) {
         expect(idsOf(await server.anonymous.get(base + query({ [name]: onlyA })))).toEqual(['a'])
         expect((await server.anonymous.get(`${base}/count${query({ [name]: onlyA })}`)).body.total).toBe(1)
+        const { body } = await server.anonymous.get(`${base}/aggregate${query({ [name]: onlyA, measures: { n: 'count' } })}`)
+        expect(body.groups).toEqual([{ n: 1 }])
         const byFilter = { action: 'update', data: { title: name }, [name]: JSON.parse(onlyA) }
         expect((await server.service.post(`${base}/batch-by-filter`, byFilter)).body.processed).toBe(1)
         const wrong = await server.anonymous.get(base + query({ [name]: '[["nope","==",1]]' }))
@@ -82,7 +84,7 @@ describeServer('query parameters', { config }, (server) => {
     test('[DB-FILTER-15] both names of a group in one request are refused', async () => {
       for (const name of ['filter', 'orFilter']) {
         const both = { [name]: onlyA, [`${name}s`]: onlyA }
-        for (const path of [base, `${base}/count`])
+        for (const path of [base, `${base}/count`, `${base}/aggregate`])
           expect(expectRefusal(await server.anonymous.get(path + query(both)), 400).data).toHaveProperty([`${name}s`])
         const byFilter = { action: 'delete', [name]: [], [`${name}s`]: [] }
         expectRefusal(await server.service.post(`${base}/batch-by-filter`, byFilter), 400)
@@ -105,7 +107,7 @@ describeServer('query parameters', { config }, (server) => {
 
     test('[DB-FILTER-16] null filters are refused', async () => {
       for (const name of ['filter', 'filters', 'orFilter', 'orFilters']) {
-        for (const path of [base, `${base}/count`])
+        for (const path of [base, `${base}/count`, `${base}/aggregate`])
           expectRefusal(await server.anonymous.get(path + query({ [name]: 'null' })), 400)
         const byFilter = { action: 'delete', [name]: null }
         expectRefusal(await server.service.post(`${base}/batch-by-filter`, byFilter), 400)

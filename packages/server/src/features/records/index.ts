@@ -134,6 +134,8 @@ export function createRecords(deps: RecordsDeps): Records {
         label: 'function',
         read: () => [...conflictsOfFunctions],
       })
+      const scanned = 'Scans for aggregates; other requests were answered from the cache.'
+      metrics.counter('aggregate_scans_total', scanned, aggregates.scans)
     },
     reconfigured() {
       totals.clear()

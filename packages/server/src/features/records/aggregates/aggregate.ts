@@ -38,6 +38,8 @@ export interface Aggregates {
    * every row.
    */
   aggregate(call: TableCall, query: AggregateQuery): Promise<Reply>
+  /** How many scans have begun. The other requests were answered from the cache or refused. */
+  scans(): number
   /** To be called in the event-loop tick of the commit. */
   changed(address: DatabaseAddress, table: string): void
   /** Clears the cache, since the tables may have changed. */
@@ -99,12 +101,14 @@ function responseText(found: { groups: readonly string[]; isTruncated: boolean }
 export function createAggregates({ clock, changes, limits }: AggregatesDeps): Aggregates {
   const freshness = createFreshness(clock, changes)
   const cache = createResultCache()
-  const scans = createCoalescer<string>()
+  const pending = createCoalescer<string>()
+  let scans = 0
 
   async function scan(call: TableCall, aggregation: Aggregation, { source }: Selection): Promise<string> {
     const { database, table, backEnd } = call
     const statement = aggregateStatement(aggregation, table, source, backEnd)
     const options = { caller: callerKey(call.caller), timeoutMs: aggregateTimeoutMs }
+    scans += 1
     const rows = await database.scan(statement, options).catch((error: unknown) => {
       throw failureOf(error)
     })
@@ -135,7 +139,7 @@ export function createAggregates({ clock, changes, limits }: AggregatesDeps): Ag
       const tables = [...new Set([table.name, ...dependenciesOf(selection.condition).map((one) => one.table)])]
       const cached = await findCached(call, tables, key)
       if (cached !== null) return tagged(cached)
-      const result = await scans.run(key, async () => {
+      const result = await pending.run(key, async () => {
         // Of the calls that waited for an equal scan, only the first after a write has to scan again.
         const known = await findCached(call, tables, key)
         if (known !== null) return known
@@ -146,6 +150,7 @@ export function createAggregates({ clock, changes, limits }: AggregatesDeps): Ag
       })
       return tagged(result)
     },
+    scans: () => scans,
     changed: freshness.changed,
     clear: cache.clear,
   }
