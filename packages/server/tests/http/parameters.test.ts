@@ -72,7 +72,9 @@ describeServer('query parameters', { config }, (server) => {
       for (const name of ['filter', 'filters', 'orFilter', 'orFilters']) {
         expect(idsOf(await server.anonymous.get(base + query({ [name]: onlyA })))).toEqual(['a'])
         expect((await server.anonymous.get(`${base}/count${query({ [name]: onlyA })}`)).body.total).toBe(1)
-        const { body } = await server.anonymous.get(`${base}/aggregate${query({ [name]: onlyA, measures: { n: 'count' } })}`)
+        const { body } = await server.anonymous.get(
+          `${base}/aggregate${query({ [name]: onlyA, measures: { n: 'count' } })}`,
+        )
         expect(body.groups).toEqual([{ n: 1 }])
         const byFilter = { action: 'update', data: { title: name }, [name]: JSON.parse(onlyA) }
         expect((await server.service.post(`${base}/batch-by-filter`, byFilter)).body.processed).toBe(1)

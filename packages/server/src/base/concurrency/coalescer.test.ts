@@ -13,7 +13,7 @@ function executions() {
   return { pending, run: (key = 'a') => coalescer.run(key, work) }
 }
 
-const settled = async (): Promise<void> => {
+const flushed = async (): Promise<void> => {
   for (let i = 0; i < 10; i++) await Promise.resolve()
 }
 
@@ -24,12 +24,12 @@ test('calls during an execution share the next one', async () => {
   expect(pending.length).toBe(1)
   pending[0]?.resolve('old')
   expect(await first).toBe('old')
-  await settled()
+  await flushed()
   expect(pending.length).toBe(2)
   const last = run()
   pending[1]?.resolve('new')
   expect(await Promise.all(later)).toEqual(['new', 'new', 'new'])
-  await settled()
+  await flushed()
   pending[2]?.resolve('newest')
   expect(await last).toBe('newest')
 })
@@ -43,7 +43,7 @@ test('keys are independent, and a failure is that of its execution alone', async
   expect(await other).toBe('b')
   pending[0]?.reject(new Error('failed'))
   expect(await failing).toBe('failed')
-  await settled()
+  await flushed()
   pending[2]?.resolve('next')
   expect(await next).toBe('next')
   const again = run()

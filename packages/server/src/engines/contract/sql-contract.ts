@@ -307,7 +307,14 @@ export function describeSql(name: string, open: () => Promise<SqlUnderTest>): vo
       withEngine('a caller with too many waiting scans is refused, others are not', async (_, database) => {
         const greedy = Array.from({ length: 200 }, () => database.scan(one, { caller: 'greedy', timeoutMs: 10_000 }))
         const modest = database.scan<object>(one, { caller: 'modest', timeoutMs: 10_000 })
-        const kinds = await Promise.all(greedy.map((scan) => scan.then(() => 'read', (error: EngineError) => error.kind)))
+        const kinds = await Promise.all(
+          greedy.map((scan) =>
+            scan.then(
+              () => 'read',
+              (error: EngineError) => error.kind,
+            ),
+          ),
+        )
         expect(new Set(kinds)).toEqual(new Set(['read', 'crowded']))
         expect(await modest).toEqual([{ n: 1.5 }])
       })

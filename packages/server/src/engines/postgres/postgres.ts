@@ -18,6 +18,7 @@ import { createPostgresPages } from './pages.ts'
 import { explainStatement, postgresPlan } from './query-plan.ts'
 import { watchServerHealth } from './server-health.ts'
 import { createPostgresScans } from './scans.ts'
+import { watchServerHealth } from './server-health.ts'
 import { createStatements } from './statements.ts'
 import { createPostgresWriter } from './writer.ts'
 

@@ -42,8 +42,7 @@ export function createPostgresScans(connections: Connections, statements: Statem
           const sent = [begin, limited(timeoutMs), statement, commit].map((one) => line.send(one))
           // The connection is free when the last of them is answered.
           const [begun, set, answer] = await Promise.allSettled(sent)
-          for (const one of [begun, set, answer])
-            if (one?.status === 'rejected') throw failureOf(one.reason, timeoutMs)
+          for (const one of [begun, set, answer]) if (one?.status === 'rejected') throw failureOf(one.reason, timeoutMs)
           return answer?.status === 'fulfilled' ? answer.value.rows : []
         })
       return queue.enter(caller, work)

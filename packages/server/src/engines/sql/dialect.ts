@@ -53,8 +53,8 @@ export interface Calendar {
   /** An offset from UTC, as `local` takes it. */
   readonly shift: (seconds: number) => SqlText
   /**
-   * The name of the period of a datetime in the years 1 to 9999, moved by the offset: `2026-01-31T13`, `2026-01-31` (for
-   * a week its Monday), `2026-01` or `2026`.
+   * The name of the period of a datetime in the years 1 to 9999, moved by the offset: `2026-01-31T13`, `2026-01-31`
+   * (for a week its Monday), `2026-01` or `2026`.
    */
   readonly local: (datetime: SqlText, shift: SqlText, period: Period) => SqlText
 }

@@ -22,8 +22,8 @@ import { sqlitePlan } from './query-plan.ts'
 import { type AdaptiveReader, createAdaptiveReader } from './readers/adaptive-reader.ts'
 import { createReadBatcher, type ReadBatcher } from './readers/read-batcher.ts'
 import type { ReaderThreads, ThreadRead } from './readers/reader-threads.ts'
-import type { SqliteScans } from './scans/scans.ts'
 import { createRecovery, type Recovery } from './recovery.ts'
+import type { SqliteScans } from './scans/scans.ts'
 import type { Work } from './transaction.ts'
 import { Writer } from './writer.ts'
 
@@ -117,7 +117,17 @@ export class SqliteDatabase implements Database {
   readonly #recovery: Recovery
   readonly #checkIdentity: () => void
 
-  constructor({ path, handles, faults, epoch, checkpointBytes, checkpointer, threads, scans, clock }: SqliteDatabaseDeps) {
+  constructor({
+    path,
+    handles,
+    faults,
+    epoch,
+    checkpointBytes,
+    checkpointer,
+    threads,
+    scans,
+    clock,
+  }: SqliteDatabaseDeps) {
     this.#path = path
     this.#handles = handles
     this.#faults = faults

@@ -76,7 +76,12 @@ export function openSqlite(options: {
   const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
   const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
   const origin = readOrigin(folder)
-  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: new ReaderThreads(), scans: createSqliteScans(), clock }
+  const shared: SharedThreads = {
+    checkpointer: openCheckpointer(),
+    threads: new ReaderThreads(),
+    scans: createSqliteScans(),
+    clock,
+  }
   const statics = new Map<string, SqliteDatabase>()
   const openMax = options.instancesMax ?? instancesMaxOf(readHandleLimit())
   const pool = new InstancePool({ shared, prepare: prepareInstance, openMax, checkFolder })

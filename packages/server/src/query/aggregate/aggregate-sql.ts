@@ -6,7 +6,7 @@ import { type OffsetPeriod, zonedFrom, zonedUntil } from '../../base/text/zone-o
 import type { Calendar, Dialect, Period } from '../../engines/sql/dialect.ts'
 import type { SqlRow } from '../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql/sql-text.ts'
-import { aggregateTextBytesMax } from '../../limits/aggregates.ts'
+import { aggregateTextBytesMax } from '../../limits/api.ts'
 import { allOf, anyOf, type Expr, negate, never } from '../expr.ts'
 import type { Field, Table } from '../table.ts'
 import { extraColumn, type SqlBackEnd } from '../to-sql.ts'

@@ -12,7 +12,7 @@ import {
   bucketWidthMax,
   bucketWidthMin,
   havingConditionsMax,
-} from '../../limits/aggregates.ts'
+} from '../../limits/api.ts'
 import type { Expr } from '../expr.ts'
 import { findUndeclaredNameError } from '../field-name.ts'
 import { findFieldType, parseCondition, type TableView } from '../filter.ts'
@@ -206,8 +206,19 @@ function tableOf(fields: readonly { readonly name: string; readonly type: ValueT
   const declared = fields.flatMap(({ name, type }): Field[] =>
     type === 'any' ? [] : [{ name, type, required: false, unique: false }],
   )
-  const none = { namespace: '', name: '_groups', perInstance: false, hidden: new Set<string>(), indexes: [], search: [] }
-  return { ...none, schemaless: declared.length < fields.length, fields: new Map(declared.map((one) => [one.name, one])) }
+  const none = {
+    namespace: '',
+    name: '_groups',
+    perInstance: false,
+    hidden: new Set<string>(),
+    indexes: [],
+    search: [],
+  }
+  return {
+    ...none,
+    schemaless: declared.length < fields.length,
+    fields: new Map(declared.map((one) => [one.name, one])),
+  }
 }
 
 function parseHaving(text: string | undefined, named: readonly (GroupKey | Measure)[]): readonly Expr[] {

@@ -19,7 +19,16 @@ const all = <Name extends string>(bound: ResponseBound, ...names: readonly Name[
   Object.fromEntries(names.map((name) => [name, bound]))
 
 export const responseBounds: Readonly<Record<string, ResponseBound>> = {
-  ...all('page', 'records.aggregate', 'records.list', 'records.search', 'storage.list', 'rooms.list', 'rooms.inspect', 'rooms.summaries'),
+  ...all(
+    'page',
+    'records.aggregate',
+    'records.list',
+    'records.search',
+    'storage.list',
+    'rooms.list',
+    'rooms.inspect',
+    'rooms.summaries',
+  ),
   ...all('page', 'admin.listUsers', 'analytics.events', 'push.logs', 'vector.perform'),
   ...all('refused', 'records.batch', 'records.transaction', 'sql.exec', 'analytics.query'),
   ...all('item', 'records.get', 'records.insert', 'records.update'),

@@ -28,12 +28,15 @@ const config = {
         },
       },
     },
-    space: { instance: true, access: () => true, tables: { items: { schema: { n: { type: 'number' } }, access: open } } },
+    space: {
+      instance: true,
+      access: () => true,
+      tables: { items: { schema: { n: { type: 'number' } }, access: open } },
+    },
   },
 }
 
-const path = (base: string): string =>
-  `${base}/aggregate${query({ measures: { n: 'count', s: { sum: 'n' } } })}`
+const path = (base: string): string => `${base}/aggregate${query({ measures: { n: 'count', s: { sum: 'n' } } })}`
 const sumOf = async (client: Client, base = items): Promise<number[]> => {
   const { groups } = (await client.get(path(base))).body
   return [groups[0].n, groups[0].s]
@@ -62,9 +65,13 @@ describeServer('the cache of aggregates', { config }, (server) => {
       [() => service.post(items, { id: 'a', n: 1 }), [1, 1]],
       [() => service.post(`${items}?upsert=true`, { id: 'a', n: 2 }), [1, 2]],
       [() => service.patch(`${items}/a`, { n: { $op: 'increment', value: 3 } }), [1, 5]],
-      [() => service.post(`${items}/batch`, { inserts: [{ id: 'b', n: 10 }], updates: [{ id: 'a', data: { n: 0 } }] }), [2, 10]],
       [
-        () => service.post('/api/db/shared/transaction', { operations: [{ table: 'items', insert: { id: 'c', n: 5 } }] }),
+        () => service.post(`${items}/batch`, { inserts: [{ id: 'b', n: 10 }], updates: [{ id: 'a', data: { n: 0 } }] }),
+        [2, 10],
+      ],
+      [
+        () =>
+          service.post('/api/db/shared/transaction', { operations: [{ table: 'items', insert: { id: 'c', n: 5 } }] }),
         [3, 15],
       ],
       [() => service.post(`${items}/batch-by-filter`, { action: 'update', data: { n: 1 } }), [3, 3]],
@@ -82,7 +89,8 @@ describeServer('the cache of aggregates', { config }, (server) => {
   })
 
   test('[DB-AGG-14] the parameters are part of the key', async () => {
-    const ask = async (params: object) => (await server.anonymous.get(`${items}/aggregate${query({ ...params })}`)).text
+    const request = async (params: object) =>
+      (await server.anonymous.get(`${items}/aggregate${query({ ...params })}`)).text
     const base = { group: ['id'], measures: { n: 'count' } }
     const all = [
       base,
@@ -94,10 +102,10 @@ describeServer('the cache of aggregates', { config }, (server) => {
       { ...base, filter: [['n', '>', 100]] },
     ]
     expect((await server.service.post(items, { id: 'z', n: 1, kind: 'k' })).status).toBe(201)
-    const [first, count] = await scans(() => Promise.all(all.map(ask)))
+    const [first, count] = await scans(() => Promise.all(all.map(request)))
     expect(count).toBe(all.length)
     expect(new Set(first).size).toBe(all.length - 1)
-    expect(await scans(() => Promise.all(all.map(ask)))).toEqual([first, 0])
+    expect(await scans(() => Promise.all(all.map(request)))).toEqual([first, 0])
   })
 
   test('[DB-AGG-14] equal requests at the same time share scans', async () => {
@@ -109,14 +117,14 @@ describeServer('the cache of aggregates', { config }, (server) => {
 
   test('[DB-AGG-14] a rule that reads another table follows the writes of that table', async () => {
     const user = server.as('u')
-    const ask = () => scans(() => sumOf(user, posts))
+    const request = () => scans(() => sumOf(user, posts))
     expect((await server.service.post(posts, { teamId: 't', n: 7 })).status).toBe(201)
-    expect(await ask()).toEqual([[0, 0], 1])
-    expect(await ask()).toEqual([[0, 0], 0])
+    expect(await request()).toEqual([[0, 0], 1])
+    expect(await request()).toEqual([[0, 0], 0])
     expect((await server.service.post(members, { id: 'm', userId: 'u', teamId: 't' })).status).toBe(201)
-    expect(await ask()).toEqual([[1, 7], 1])
+    expect(await request()).toEqual([[1, 7], 1])
     expect((await server.service.delete(`${members}/m`)).status).toBe(200)
-    expect(await ask()).toEqual([[0, 0], 1])
+    expect(await request()).toEqual([[0, 0], 1])
   })
 
   test('[DB-AGG-14, DB-AGG-17] instances are apart', async () => {

@@ -64,11 +64,19 @@ describeServer('invalid aggregates', { config }, (server) => {
         refused('a measure of an unknown field', { measures: { m: { sum: 'x' } } }, { 'measures.m': 'unknown' }),
         refused('a measure of a hidden field', { measures: { m: { sum: 'secret' } } }, { 'measures.m': 'unknown' }),
         ...['1a', 'a b', 'a"', '', 'é', 'x'.repeat(65), 'constructor', 'prototype'].map((name) =>
-          refused(`a measure named ${JSON.stringify(name)}`, { measures: { [name]: 'count' } }, {
-            [`measures.${name.slice(0, 64)}`]: 'pattern',
-          }),
+          refused(
+            `a measure named ${JSON.stringify(name)}`,
+            { measures: { [name]: 'count' } },
+            {
+              [`measures.${name.slice(0, 64)}`]: 'pattern',
+            },
+          ),
         ),
-        refused('a measure named __proto__', { measures: '{"__proto__":"count"}' }, { 'measures.__proto__': 'pattern' }),
+        refused(
+          'a measure named __proto__',
+          { measures: '{"__proto__":"count"}' },
+          { 'measures.__proto__': 'pattern' },
+        ),
         refused('keys that are not JSON', { group: 's' }, { group: 'type' }),
         refused('keys that are no list', { group: { day: 'd' } }, { group: 'type' }),
         refused('more than 4 keys', { group: ['s', 'n', 'b', 'd', 'id'] }, { group: 'max' }),
@@ -80,9 +88,16 @@ describeServer('invalid aggregates', { config }, (server) => {
         refused('a key with an unknown member', { group: [{ day: 'd', zone: 'UTC' }] }, { 'group[0]': 'unknown' }),
         refused('a period of a hidden field', { group: [{ day: 'secret' }] }, { 'group[0]': 'unknown' }),
         refused('a bucket of a hidden field', { group: [{ bucket: 'secret', width: 1 }] }, { 'group[0]': 'unknown' }),
-        ...['Europe/Atlantis', '', 'UTC; DROP TABLE items', '2026-01-01T00:00[Europe/Berlin]', 'Z'.repeat(100), 5, null].map(
-          (tz) =>
-            refused(`a zone ${JSON.stringify(tz)}`, { group: [{ day: 'd', tz }] }, { 'group[0].tz': 'enum' }),
+        ...[
+          'Europe/Atlantis',
+          '',
+          'UTC; DROP TABLE items',
+          '2026-01-01T00:00[Europe/Berlin]',
+          'Z'.repeat(100),
+          5,
+          null,
+        ].map((tz) =>
+          refused(`a zone ${JSON.stringify(tz)}`, { group: [{ day: 'd', tz }] }, { 'group[0].tz': 'enum' }),
         ),
         refused('a bucket without a width', { group: [{ bucket: 'n' }] }, { 'group[0].width': 'type' }),
         refused('a width of 0', { group: [{ bucket: 'n', width: 0 }] }, { 'group[0].width': 'min' }),
@@ -117,7 +132,12 @@ describeServer('invalid aggregates', { config }, (server) => {
         senseless('distinct JSON', { measures: { m: { countDistinct: 'j' } } }, 'measures.m'),
         senseless('JSON as a key', { group: ['j'] }, 'group[0]'),
         senseless('the day of a text', { group: [{ day: 's' }] }, 'group[0]'),
-        senseless('the day of an undeclared field', { group: [{ day: 'x' }] }, 'group[0]', base.replace('items', 'loose')),
+        senseless(
+          'the day of an undeclared field',
+          { group: [{ day: 'x' }] },
+          'group[0]',
+          base.replace('items', 'loose'),
+        ),
         senseless('buckets of datetimes', { group: [{ bucket: 'd', width: 1 }] }, 'group[0]'),
       ],
     )

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { query } from '../../harness/client.ts'
 import { open } from '../../harness/config.ts'
-import { type Scenario, runScenarios } from '../../harness/records/scenarios.ts'
+import { runScenarios, type Scenario } from '../../harness/records/scenarios.ts'
 import { describeServer } from '../../harness/server.ts'
 
 const orders = '/api/db/shared/tables/orders'
@@ -30,11 +30,22 @@ const config = {
         texts: { schema: { body: { type: 'text' }, n: { type: 'number' } }, access: open },
       },
     },
-    space: { instance: true, access: () => true, tables: { items: { schema: { n: { type: 'number' } }, access: open } } },
+    space: {
+      instance: true,
+      access: () => true,
+      tables: { items: { schema: { n: { type: 'number' } }, access: open } },
+    },
   },
 } as const
 
-const order = (id: string, status: string | null, amount: number | null, userId: string, placedAt: string, rest = {}) => ({
+const order = (
+  id: string,
+  status: string | null,
+  amount: number | null,
+  userId: string,
+  placedAt: string,
+  rest = {},
+) => ({
   id,
   status,
   amount,
@@ -51,7 +62,12 @@ const rows = [
   order('e', null, 2 ** 53 - 1, 'u3', '2026-10-25T23:00:00Z', { note: '' }),
 ]
 
-const at = (name: string, params: Readonly<Record<string, unknown>>, groups: readonly unknown[], truncated = false): Scenario => ({
+const at = (
+  name: string,
+  params: Readonly<Record<string, unknown>>,
+  groups: readonly unknown[],
+  truncated = false,
+): Scenario => ({
   name,
   path: `${orders}/aggregate`,
   query: { measures: { n: 'count' }, ...params },
@@ -70,7 +86,11 @@ describeServer('aggregates', { config }, (server) => {
     [
       at('[DB-AGG-1] without keys there is one group', {}, [{ n: 5 }]),
       at('[DB-AGG-1] also of no rows', { filter: [['amount', '<', 0]] }, [{ n: 0 }]),
-      at('[DB-AGG-1] with keys there are no groups of no rows', { group: ['status'], filter: [['amount', '<', 0]] }, []),
+      at(
+        '[DB-AGG-1] with keys there are no groups of no rows',
+        { group: ['status'], filter: [['amount', '<', 0]] },
+        [],
+      ),
       at(
         '[DB-AGG-2] measures over values that are not null',
         {
@@ -108,21 +128,27 @@ describeServer('aggregates', { config }, (server) => {
         },
         [{ sum: 0, avg: null, min: null, max: null, distinct: 0 }],
       ),
-      at('[DB-AGG-16] sums of integers are exact', { filter: [['amount', '>', 2.5]], measures: { s: { sum: 'amount' } } }, [
-        { s: 2 ** 53 - 1 + 40 },
-      ]),
+      at(
+        '[DB-AGG-16] sums of integers are exact',
+        { filter: [['amount', '>', 2.5]], measures: { s: { sum: 'amount' } } },
+        [{ s: 2 ** 53 - 1 + 40 }],
+      ),
       at('[DB-AGG-3] rows without a value are a group of their own, first', { group: ['status'] }, [
         { status: null, n: 1 },
         { status: 'open', n: 1 },
         { status: 'paid', n: 3 },
       ]),
-      at('[DB-AGG-3] booleans, numbers, datetimes and ids are keys', { group: ['isGift', 'amount', 'placedAt', 'id'] }, [
-        { isGift: null, amount: 30, placedAt: '2026-03-29T21:59:59.999Z', id: 'c', n: 1 },
-        { isGift: null, amount: 2 ** 53 - 1, placedAt: '2026-10-25T23:00:00.000Z', id: 'e', n: 1 },
-        { isGift: false, amount: 2.5, id: 'b' },
-        { isGift: true, amount: null, id: 'd' },
-        { isGift: true, amount: 10, id: 'a' },
-      ]),
+      at(
+        '[DB-AGG-3] booleans, numbers, datetimes and ids are keys',
+        { group: ['isGift', 'amount', 'placedAt', 'id'] },
+        [
+          { isGift: null, amount: 30, placedAt: '2026-03-29T21:59:59.999Z', id: 'c', n: 1 },
+          { isGift: null, amount: 2 ** 53 - 1, placedAt: '2026-10-25T23:00:00.000Z', id: 'e', n: 1 },
+          { isGift: false, amount: 2.5, id: 'b' },
+          { isGift: true, amount: null, id: 'd' },
+          { isGift: true, amount: 10, id: 'a' },
+        ],
+      ),
       at('[DB-AGG-4] days are in UTC by default', { group: [{ day: 'placedAt' }] }, [
         { placedAt: '2026-03-28', n: 2 },
         { placedAt: '2026-03-29', n: 2 },
@@ -154,12 +180,16 @@ describeServer('aggregates', { config }, (server) => {
           { hour: '2026-03-29T23', week: '2026-03-23', month: '2026-03', year: '2026', n: 1 },
         ],
       ),
-      at('[DB-AGG-5] buckets are named by their lower bounds', { group: [{ bucket: 'amount', width: 25, as: 'from' }] }, [
-        { from: null, n: 1 },
-        { from: 0, n: 2 },
-        { from: 25, n: 1 },
-        { from: Math.floor((2 ** 53 - 1) / 25) * 25, n: 1 },
-      ]),
+      at(
+        '[DB-AGG-5] buckets are named by their lower bounds',
+        { group: [{ bucket: 'amount', width: 25, as: 'from' }] },
+        [
+          { from: null, n: 1 },
+          { from: 0, n: 2 },
+          { from: 25, n: 1 },
+          { from: Math.floor((2 ** 53 - 1) / 25) * 25, n: 1 },
+        ],
+      ),
       at(
         '[DB-AGG-6] conditions and order by the names of keys and measures',
         {
@@ -181,17 +211,24 @@ describeServer('aggregates', { config }, (server) => {
         { userId: 'u1', n: 2 },
         { userId: 'u3', n: 1 },
       ]),
-      at('[DB-AGG-6] a group without a mean matches no comparison with it', {
-        group: ['id'],
-        measures: { mean: { avg: 'amount' } },
-        having: [['mean', '!=', 10]],
-        sort: 'mean',
-        limit: 1,
-      }, [{ id: 'b', mean: 2.5 }], true),
-      at('[DB-AGG-9] a limit leaves out the other groups and says so', { group: ['userId'], limit: 2 }, [
-        { userId: 'u1' },
-        { userId: 'u2' },
-      ], true),
+      at(
+        '[DB-AGG-6] a group without a mean matches no comparison with it',
+        {
+          group: ['id'],
+          measures: { mean: { avg: 'amount' } },
+          having: [['mean', '!=', 10]],
+          sort: 'mean',
+          limit: 1,
+        },
+        [{ id: 'b', mean: 2.5 }],
+        true,
+      ),
+      at(
+        '[DB-AGG-9] a limit leaves out the other groups and says so',
+        { group: ['userId'], limit: 2 },
+        [{ userId: 'u1' }, { userId: 'u2' }],
+        true,
+      ),
       at('[DB-AGG-9] a limit above the maximum is clamped', { group: ['userId'], limit: 100000 }, [
         { userId: 'u1' },
         { userId: 'u2' },
@@ -201,15 +238,21 @@ describeServer('aggregates', { config }, (server) => {
         { userId: 'u1', n: 1 },
         { userId: 'u2', n: 1 },
       ]),
-      at('[DB-AGG-12] with a filter', { q: 'shoes', filter: [['status', '==', 'paid']], group: ['id'] }, [{ id: 'b', n: 1 }]),
+      at('[DB-AGG-12] with a filter', { q: 'shoes', filter: [['status', '==', 'paid']], group: ['id'] }, [
+        { id: 'b', n: 1 },
+      ]),
       at('[DB-AGG-12] a text without words finds nothing', { q: '?!' }, [{ n: 0 }]),
-      at('[DB-AGG-8, DB-FILTER-13] both groups of filters', {
-        filter: [['status', '!=', null]],
-        orFilter: [
-          ['id', '==', 'a'],
-          ['id', '==', 'e'],
-        ],
-      }, [{ n: 1 }]),
+      at(
+        '[DB-AGG-8, DB-FILTER-13] both groups of filters',
+        {
+          filter: [['status', '!=', null]],
+          orFilter: [
+            ['id', '==', 'a'],
+            ['id', '==', 'e'],
+          ],
+        },
+        [{ n: 1 }],
+      ),
     ],
   )
 
@@ -217,9 +260,7 @@ describeServer('aggregates', { config }, (server) => {
     const group = ['status', { day: 'placedAt', as: 'day' }]
     const params = { group, measures: { z: 'count', a: { sum: 'amount' } }, limit: 1 }
     const { text } = await server.anonymous.get(`${orders}/aggregate${query(params)}`)
-    expect(text).toBe(
-      `{"groups":[{"status":null,"day":"2026-10-25","z":1,"a":${2 ** 53 - 1}}],"truncated":true}`,
-    )
+    expect(text).toBe(`{"groups":[{"status":null,"day":"2026-10-25","z":1,"a":${2 ** 53 - 1}}],"truncated":true}`)
   })
 
   test('[DB-AGG-1] an equal result has an equal ETag, and is 304', async () => {
@@ -231,35 +272,35 @@ describeServer('aggregates', { config }, (server) => {
   test('[DB-AGG-7] undeclared fields group by text, number and boolean', async () => {
     const inserts = [1, '1', true, null, 1, { a: 1 }, [1], false].map((v) => ({ v }))
     expect((await server.service.post(`${loose}/batch`, { inserts })).status).toBe(200)
-    const ask = async (params: object) =>
+    const request = async (params: object) =>
       (await server.anonymous.get(`${loose}/aggregate${query({ measures: { n: 'count' }, ...params })}`)).body.groups
-    expect(await ask({ group: ['v'] })).toEqual([
+    expect(await request({ group: ['v'] })).toEqual([
       { v: null, n: 3 },
       { v: false, n: 1 },
       { v: true, n: 1 },
       { v: 1, n: 2 },
       { v: '1', n: 1 },
     ])
-    expect(await ask({ group: ['v'], having: [['v', 'in', ['1', true]]] })).toEqual([
+    expect(await request({ group: ['v'], having: [['v', 'in', ['1', true]]] })).toEqual([
       { v: true, n: 1 },
       { v: '1', n: 1 },
     ])
     const measures = { d: { countDistinct: 'v' }, s: { sum: 'v' }, m: { max: 'v' }, x: { sum: 'none' } }
-    expect(await ask({ measures })).toEqual([{ d: 4, s: 2, m: 1, x: 0 }])
+    expect(await request({ measures })).toEqual([{ d: 4, s: 2, m: 1, x: 0 }])
   })
 
   test('[DB-AGG-9] long keys end a result early', async () => {
     const body = (at: number): string => `${at}`.repeat(300_000)
     for (let at = 1; at <= 5; at++)
       expect((await server.service.post(texts, { body: body(at), n: at })).status).toBe(201)
-    const ask = async (params: object) =>
+    const request = async (params: object) =>
       (await server.anonymous.get(`${texts}/aggregate${query({ measures: { n: 'count' }, ...params })}`)).body
-    const { groups, truncated } = await ask({ group: ['body'] })
+    const { groups, truncated } = await request({ group: ['body'] })
     expect(groups).toEqual([1, 2, 3].map((at) => ({ body: body(at), n: 1 })))
     expect(truncated).toBe(true)
-    const sorted = await ask({ group: ['n'], measures: { last: { max: 'body' } }, sort: 'last:desc' })
+    const sorted = await request({ group: ['n'], measures: { last: { max: 'body' } }, sort: 'last:desc' })
     expect(sorted.groups.map(({ n }: { n: number }) => n)).toEqual([5, 4, 3])
-    expect(await ask({ group: ['body'], having: [['body', '>=', '5']] })).toEqual({
+    expect(await request({ group: ['body'], having: [['body', '>=', '5']] })).toEqual({
       groups: [{ body: body(5), n: 1 }],
       truncated: false,
     })
@@ -283,11 +324,14 @@ describeServer('aggregates', { config }, (server) => {
     ])
   })
 
-  describe('of instances', () => {
+  describe('in instances', () => {
     const items = (instance: string): string => `/api/db/space/${instance}/tables/items`
     const total = async (instance: string) =>
-      (await server.anonymous.get(`${items(instance)}/aggregate${query({ measures: { n: 'count', s: { sum: 'n' } } })}`))
-        .body.groups
+      (
+        await server.anonymous.get(
+          `${items(instance)}/aggregate${query({ measures: { n: 'count', s: { sum: 'n' } } })}`,
+        )
+      ).body.groups
 
     test('[DB-AGG-17] each has its own rows, and one that was never written has none', async () => {
       for (const n of [1, 2]) expect((await server.service.post(items('one'), { n })).status).toBe(201)

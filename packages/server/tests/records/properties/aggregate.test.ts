@@ -16,7 +16,10 @@ const loose = '/api/db/shared/tables/loose'
 /** A rule as tuples, which are passed in the claims of the caller. */
 type Auth = { custom: { rule?: readonly Tuple[] } } | null
 const read = (auth: Auth) =>
-  auth !== null && (auth.custom.rule ? and(...auth.custom.rule.map(([field, op, value]) => where(field, op as '==', value as string))) : true)
+  auth !== null &&
+  (auth.custom.rule
+    ? and(...auth.custom.rule.map(([field, op, value]) => where(field, op as '==', value as string)))
+    : true)
 
 const config = {
   databases: {
@@ -73,7 +76,9 @@ const instants = [
 const anyInstant = fc
   .date({ min: new Date('1895-01-01'), max: new Date('2205-01-01'), noInvalidDate: true })
   .map((date) => date.toISOString())
-const nearInstant = fc.integer({ min: 0, max: 3 * 8760 }).map((hour) => new Date(Date.UTC(2025, 0, 1, hour)).toISOString())
+const nearInstant = fc
+  .integer({ min: 0, max: 3 * 8760 })
+  .map((hour) => new Date(Date.UTC(2025, 0, 1, hour)).toISOString())
 
 const values: Readonly<Record<string, fc.Arbitrary<Value>>> = {
   text: fc.constantFrom(...texts),
@@ -160,9 +165,17 @@ function conditionOn(name: string, key: Key | undefined, measure: Measure | unde
   return tupleOn(name, values[field ?? ''] ?? fc.constant(0), field === 'flag' ? ['==', '!='] : orderOps)
 }
 const looseTuple = (name: string): fc.Arbitrary<Tuple> =>
-  fc.oneof(tupleOn(name, mixed, ['==']), tupleOn(name, fc.constantFrom(...texts)), tupleOn(name, fc.constantFrom(0, 1, 2)))
+  fc.oneof(
+    tupleOn(name, mixed, ['==']),
+    tupleOn(name, fc.constantFrom(...texts)),
+    tupleOn(name, fc.constantFrom(0, 1, 2)),
+  )
 
-const aggregates = (key: fc.Arbitrary<Key>, measure: fc.Arbitrary<Measure>, isLoose: boolean): fc.Arbitrary<Aggregate> =>
+const aggregates = (
+  key: fc.Arbitrary<Key>,
+  measure: fc.Arbitrary<Measure>,
+  isLoose: boolean,
+): fc.Arbitrary<Aggregate> =>
   fc
     .record({
       group: fc.uniqueArray(key, { maxLength: 4, selector: nameOf }),
@@ -209,8 +222,16 @@ describeServer('random aggregates', { config }, (server) => {
       looseRows = ((await server.dump(loose))[loose]?.items ?? []) as readonly Row[]
     })
 
-    const check = async (base: string, all: readonly Row[], one: Aggregate, rule?: readonly Tuple[], filter?: readonly Tuple[]) => {
-      const allowed = all.filter((row) => [...(rule ?? []), ...(filter ?? [])].every((tuple) => matchesTuple(tuple, row)))
+    const check = async (
+      base: string,
+      all: readonly Row[],
+      one: Aggregate,
+      rule?: readonly Tuple[],
+      filter?: readonly Tuple[],
+    ) => {
+      const allowed = all.filter((row) =>
+        [...(rule ?? []), ...(filter ?? [])].every((tuple) => matchesTuple(tuple, row)),
+      )
       const client = server.as({ id: 'u', custom: rule && rule.length > 0 ? { rule } : {} })
       const sort = one.sort?.map(([name, descending]) => `${name}:${descending ? 'desc' : 'asc'}`).join(',')
       const answer = await client.get(`${base}/aggregate${query({ ...one, sort, filter })}`)

@@ -14,7 +14,7 @@ import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField, queryTimeout } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
-import { aggregateTimeoutMs } from '../../../limits/aggregates.ts'
+import { aggregateTimeoutMs } from '../../../limits/api.ts'
 import { aggregateStatement, readGroups } from '../../../query/aggregate/aggregate-sql.ts'
 import { type Aggregation, type AggregationTexts, parseAggregation } from '../../../query/aggregate/aggregation.ts'
 import { dependenciesOf } from '../../../query/dependencies.ts'
@@ -30,6 +30,8 @@ import { createResultCache } from './result-cache.ts'
 export interface AggregateQuery extends FilterGroups<string>, AggregationTexts {
   /** A search text: groups the rows that the search finds. */
   readonly q?: string | undefined
+  /** Whether the scan is to be explained: it is made, whatever is cached. */
+  readonly explain?: boolean | undefined
 }
 
 export interface Aggregates {
@@ -129,6 +131,7 @@ export function createAggregates({ clock, changes, limits }: AggregatesDeps): Ag
     async aggregate(call, query) {
       const selection = parseSelection(call, query)
       const aggregation = parseAggregation(call.view, query)
+      if (query.explain) return tagged(await scan(call, aggregation, selection))
       const { table, address } = call
       const { text, values } = selection.source
       const { group, measures, having, sort, limit } = query

@@ -1,9 +1,5 @@
 /** Results of aggregates, kept until the next write of their tables: the least recently used ones are evicted. */
-import {
-  aggregateCachedBytesMax,
-  aggregatesCachedBytesMax,
-  aggregatesCachedMax,
-} from '../../../limits/aggregates.ts'
+import { aggregateCachedBytesMax, aggregatesCachedBytesMax, aggregatesCachedMax } from '../../../limits/api.ts'
 import type { Stamp } from './freshness.ts'
 
 export interface CachedResult {

@@ -3,8 +3,15 @@ import { z } from 'zod'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, flagParam, integerParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'
-import { aggregateGroupsDefault, aggregateGroupsMax, aggregateTimeoutMs } from '../../../limits/aggregates.ts'
-import { includedRelationsMax, listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../../limits/api.ts'
+import {
+  aggregateGroupsDefault,
+  aggregateGroupsMax,
+  aggregateTimeoutMs,
+  includedRelationsMax,
+  listLimitDefault,
+  listLimitMax,
+  orFilterConditionsMax,
+} from '../../../limits/api.ts'
 import { scanWaitMs } from '../../../limits/sqlite.ts'
 import type { Aggregates } from '../aggregates/aggregate.ts'
 import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
@@ -78,13 +85,16 @@ const explanation = z
   .meta({ description: 'With `explain=1`: the statement of the page, its plan and its duration' })
 
 const aggregateQuery = z.object({
-  group: textParam('Keys: ["status",{"day":"createdAt","tz":"Europe/Berlin","as":"day"},{"bucket":"price","width":10}]'),
+  group: textParam(
+    'Keys: ["status",{"day":"createdAt","tz":"Europe/Berlin","as":"day"},{"bucket":"price","width":10}]',
+  ),
   measures: textParam('Measures by name: {"n":"count","total":{"sum":"amount"}}; also avg, min, max, countDistinct'),
   having: textParam('Conditions on groups: [["n",">",5]]'),
   sort: textParam('name:asc or name:desc of keys and measures, comma-separated'),
   limit: limitParam({ max: aggregateGroupsMax, default: aggregateGroupsDefault, description: 'Groups' }),
   q: textParam('Words: only the records that a search finds'),
   ...filtering,
+  explain,
 })
 
 const page = z.object({
@@ -181,11 +191,16 @@ export function createReadEndpoints({ resolve, totals, limits, aggregates }: Rea
           schema: z.object({
             groups: z.array(recordSchema),
             truncated: z.boolean().meta({ description: 'Whether there are more groups' }),
+            explain: explanation,
           }),
         },
       },
       errors: [404],
-      handle: async (call) => aggregates.aggregate(await resolve(call), call.query),
+      handle: async (call) => {
+        const { filter, filters, orFilter, orFilters, explain } = call.query
+        const explainable = { filter, filters, orFilter, orFilters, explain }
+        return explained(await resolve(call), explainable, (table) => aggregates.aggregate(table, call.query))
+      },
     }),
     endpoint({
       ...common,

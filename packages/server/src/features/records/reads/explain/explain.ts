@@ -58,6 +58,7 @@ function recording(database: Database, recorded: Recorded[]): Database {
   }
   return decorateDatabase(database, {
     all: (query, onRead, caller) => timed(query, false, () => database.all(query, onRead, caller)),
+    scan: (query, options) => timed(query, true, () => database.scan(query, options)),
     readPage: (query) => timed(plainPage(query), true, () => database.readPage(query)),
     readLargePage: (query, bytesMax) => timed(plainPage(query), true, () => database.readLargePage(query, bytesMax)),
   })
