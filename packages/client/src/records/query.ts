@@ -17,6 +17,7 @@ export interface QueryParts {
   readonly fields?: readonly string[]
   readonly limit?: number
   readonly include?: object
+  readonly group?: readonly unknown[]
 }
 
 /** The table that a query reads. */
@@ -96,6 +97,24 @@ export class Query {
 
   include(include: object): Query {
     return this.#with({ include: { ...this.parts.include, ...include } })
+  }
+
+  groupBy(...group: unknown[]): Query {
+    return this.#with({ group })
+  }
+
+  async aggregate(
+    measures: object,
+    { having, search: q, ...options }: Call & { having?: unknown[]; search?: string } = {},
+  ): Promise<object[] & { truncated: boolean }> {
+    const { sort, fields, include, ...parts } = this.parts
+    const query = { ...parts, sort: sort?.join(), measures, having, q }
+    const { groups, truncated } = await this.#get<{ groups: object[]; truncated: boolean }>(
+      '/aggregate',
+      query,
+      options,
+    )
+    return Object.assign(groups, { truncated })
   }
 
   /** A page; what is no option of the call is a parameter of the request. */

@@ -2,6 +2,7 @@
  * Tables of a namespace: queries, changes, batches and transactions. `Row` is what a query answers; `Table` is the
  * declaration of the table, from which names, operators and values are checked.
  */
+import type { AggregateOptions, GroupedQuery, GroupKey, Groups, Measures } from './aggregates.ts'
 import type { TableDeclaration, TableName, Untyped } from './config-shape.ts'
 import type { LiveList, LiveRecord } from './live.ts'
 import type { Call } from './options.ts'
@@ -77,29 +78,6 @@ export interface ChangeOptions extends Call {
   ifMatch?: string
 }
 
-/** A period or range of values to group by. `as` is the name in the answer; default the field's name. */
-export type GroupKey<Declaration = Untyped> =
-  | FieldName<Declaration>
-  | ({ readonly [Period in 'hour' | 'day' | 'week' | 'month' | 'year']?: FieldName<Declaration> } & {
-      /** Name of a time zone, such as `Europe/Berlin`; default UTC. */
-      readonly tz?: string
-      readonly as?: string
-    })
-  | { readonly bucket: FieldName<Declaration>; readonly width: number; readonly as?: string }
-
-/** A value computed over the rows of a group. */
-export type Measure<Declaration = Untyped> =
-  | 'count'
-  | { readonly sum: FieldName<Declaration> }
-  | { readonly avg: FieldName<Declaration> }
-  | { readonly min: FieldName<Declaration> }
-  | { readonly max: FieldName<Declaration> }
-  | { readonly countDistinct: FieldName<Declaration> }
-
-export interface Measures<Declaration = Untyped> {
-  readonly [name: string]: Measure<Declaration>
-}
-
 /** A query over one table. Immutable: each method returns a new query. */
 export interface Query<Row, Declaration = Untyped> {
   where<const Name extends FieldName<Declaration>, const Op extends OpOf<Declaration, Name>>(
@@ -124,8 +102,13 @@ export interface Query<Row, Declaration = Untyped> {
   first(options?: Call): Promise<Row | null>
   count(options?: Call): Promise<number>
   search(text: string, options?: SearchOptions): Promise<SearchPage<Row>>
-  groupBy(...keys: GroupKey<Declaration>[]): Query<Row, Declaration>
-  aggregate(measures: Measures<Declaration>, options?: Call): Promise<{ [name: string]: Untyped }[]>
+  /** Groups the rows for `aggregate`, by fields, periods of local time and ranges; at most 4 keys. */
+  groupBy<const Keys extends readonly GroupKey<Declaration>[]>(...keys: Keys): GroupedQuery<Declaration, Keys[number]>
+  /** One group of all rows that match; at most 10 measures. */
+  aggregate<const Measured extends Measures<Declaration>>(
+    measures: Measured,
+    options?: AggregateOptions,
+  ): Promise<Groups<Declaration, never, Measured>>
   /** All rows, page by page by cursor. */
   [Symbol.asyncIterator](): AsyncIterator<Row>
   /** Changes all rows that match, at most 500. Refused without a `where`. */

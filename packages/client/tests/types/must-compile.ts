@@ -1,5 +1,6 @@
 /** Uses of the client that must compile, each with the type that it must have. */
 
+import { avg, bucket, count, day, max, min, month, sum } from '../../src/records/aggregates.ts'
 import type { Client } from '../../src/types/client.ts'
 import type {
   BroadcastName,
@@ -114,6 +115,30 @@ export const grouped = posts.groupBy('status', { day: 'createdAt', tz: 'Europe/B
   total: { sum: 'views' },
   authors: { countDistinct: 'authorId' },
 })
+export const groupedRows: Promise<
+  { status: 'draft' | 'live' | 'archived'; day: string | null; n: number; total: number; authors: number }[]
+> = grouped
+export const truncated: Promise<boolean> = grouped.then((groups) => groups.truncated)
+export const byHelpers: Promise<
+  {
+    status: 'draft' | 'live' | 'archived'
+    createdAt: string | null
+    month: string | null
+    rating: number | null
+    n: number
+    mean: number | null
+    least: number | null
+    last: string | null
+  }[]
+> = posts
+  .where('views', '>', 1)
+  .groupBy('status', day('createdAt', 'Europe/Berlin'), month('publishAt', 'UTC', 'month'), bucket('rating', 0.5))
+  .where('pinned', '==', true)
+  .sort('n', 'desc')
+  .limit(10)
+  .aggregate({ n: count(), mean: avg('rating'), least: min('views'), last: max('publishAt') }, { having: [['n', '>', 1]] })
+export const oneGroup: Promise<{ total: number }[]> = posts.aggregate({ total: sum('views') }, { search: 'word' })
+export const looseGroups: Promise<{ anything: unknown; n: number }[]> = loose.groupBy('anything').aggregate({ n: 'count' })
 export async function iterate(): Promise<void> {
   for await (const post of posts.where('status', '==', 'draft')) post.title satisfies string
 }

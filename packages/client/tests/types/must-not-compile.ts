@@ -1,4 +1,5 @@
 /** Uses of the client that must not compile. The line after each directive has exactly one mistake. */
+import { count, day, max } from '../../src/records/aggregates.ts'
 import type { Client } from '../../src/types/client.ts'
 import type { Row } from '../../src/types/rows.ts'
 import type { Config, Functions } from './blog-config.ts'
@@ -64,6 +65,14 @@ export const mistakes = [
   posts.groupBy('titel'),
   // @ts-expect-error a measure that does not exist
   posts.aggregate({ n: { median: 'views' } }),
+  // @ts-expect-error a period of an unknown field
+  posts.groupBy(day('titel')),
+  // @ts-expect-error a measure of a hidden field
+  posts.aggregate({ n: max('moderatorNote') }),
+  // @ts-expect-error a key that the groups do not have
+  posts.groupBy('status').aggregate({ n: count() }).then(([group]) => group?.views),
+  // @ts-expect-error the value of a measure as text
+  posts.aggregate({ n: count() }).then(([group]): string => group?.n),
   // @ts-expect-error a relation by its name alone
   posts.include('comments'),
   // @ts-expect-error a relation that was not included

@@ -234,7 +234,10 @@ describeServer('random aggregates', { config }, (server) => {
       )
       const client = server.as({ id: 'u', custom: rule && rule.length > 0 ? { rule } : {} })
       const sort = one.sort?.map(([name, descending]) => `${name}:${descending ? 'desc' : 'asc'}`).join(',')
-      const answer = await client.get(`${base}/aggregate${query({ ...one, sort, filter })}`)
+      const path = `${base}/aggregate${query({ ...one, sort, filter })}`
+      let answer = await client.get(path)
+      // Where other tests leave the scan too little of the processor.
+      for (let times = 0; answer.body.slug === 'query-timeout' && times < 10; times++) answer = await client.get(path)
       expect(answer.body).toEqual(aggregateOf(allowed, one, base === items))
     }
 

@@ -53,7 +53,7 @@ describeServer('explain', { config }, (server) => {
     expect(explanation.ms).toBeGreaterThan(0)
   })
 
-  test('[DB-EXPLAIN-1] count, search and lists by cursor are explained', async () => {
+  test('[DB-EXPLAIN-1] count, search, aggregate and lists by cursor are explained', async () => {
     const count = await explain(`${base}/count`, { filter: [['views', '>=', 20]] })
     expect(count).toMatchObject({ total: 10, explain: { rowsScanned: 30, suggestion: { fields: ['views'] } } })
     // A cached total is counted again.
@@ -66,6 +66,12 @@ describeServer('explain', { config }, (server) => {
     // The statement that finds the record of the cursor precedes the one of the page.
     expect(page.explain.statements).toHaveLength(2)
     expect(page.explain.sql).toBe(page.explain.statements[1].sql)
+    const grouped = { group: ['status'], measures: { n: 'count' }, filter: [['views', '>=', 20]], sort: 'n:desc,status' }
+    for (let times = 0; times < 2; times++) {
+      const { groups, truncated, explain: explanation } = await explain(`${base}/aggregate`, grouped)
+      expect([groups, truncated]).toEqual([[{ status: 'draft', n: 5 }, { status: 'live', n: 5 }], false])
+      expect(explanation).toMatchObject({ rowsScanned: 30, suggestion: { fields: ['views'] } })
+    }
     const empty = await explain('/api/db/shared/tables/notes/count')
     expect(empty.total).toBe(0)
     expect((await explain('/api/db/space/one/tables/notes', { sort: 'views:asc' })).items).toEqual([])
