@@ -136,9 +136,14 @@ export const byHelpers: Promise<
   .where('pinned', '==', true)
   .sort('n', 'desc')
   .limit(10)
-  .aggregate({ n: count(), mean: avg('rating'), least: min('views'), last: max('publishAt') }, { having: [['n', '>', 1]] })
+  .aggregate(
+    { n: count(), mean: avg('rating'), least: min('views'), last: max('publishAt') },
+    { having: [['n', '>', 1]] },
+  )
 export const oneGroup: Promise<{ total: number }[]> = posts.aggregate({ total: sum('views') }, { search: 'word' })
-export const looseGroups: Promise<{ anything: unknown; n: number }[]> = loose.groupBy('anything').aggregate({ n: 'count' })
+export const looseGroups: Promise<{ anything: unknown; n: number }[]> = loose
+  .groupBy('anything')
+  .aggregate({ n: 'count' })
 export async function iterate(): Promise<void> {
   for await (const post of posts.where('status', '==', 'draft')) post.title satisfies string
 }

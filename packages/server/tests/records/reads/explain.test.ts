@@ -66,10 +66,21 @@ describeServer('explain', { config }, (server) => {
     // The statement that finds the record of the cursor precedes the one of the page.
     expect(page.explain.statements).toHaveLength(2)
     expect(page.explain.sql).toBe(page.explain.statements[1].sql)
-    const grouped = { group: ['status'], measures: { n: 'count' }, filter: [['views', '>=', 20]], sort: 'n:desc,status' }
+    const grouped = {
+      group: ['status'],
+      measures: { n: 'count' },
+      filter: [['views', '>=', 20]],
+      sort: 'n:desc,status',
+    }
     for (let times = 0; times < 2; times++) {
       const { groups, truncated, explain: explanation } = await explain(`${base}/aggregate`, grouped)
-      expect([groups, truncated]).toEqual([[{ status: 'draft', n: 5 }, { status: 'live', n: 5 }], false])
+      expect([groups, truncated]).toEqual([
+        [
+          { status: 'draft', n: 5 },
+          { status: 'live', n: 5 },
+        ],
+        false,
+      ])
       expect(explanation).toMatchObject({ rowsScanned: 30, suggestion: { fields: ['views'] } })
     }
     const empty = await explain('/api/db/shared/tables/notes/count')
