@@ -1,7 +1,19 @@
 /** Records: queries, single records, errors and retries of the client against a server. */
 import { describe, expect, test } from 'bun:test'
 import { describeServer, rootKey } from '../../server/tests/harness/server.ts'
-import { createClient, deleteField, increment, isPlinthError, records, versionOf } from '../src/index.ts'
+import {
+  bucket,
+  count,
+  createClient,
+  day,
+  deleteField,
+  increment,
+  isPlinthError,
+  max,
+  records,
+  sum,
+  versionOf,
+} from '../src/index.ts'
 
 const open = { read: true, insert: true, update: true, delete: true } as const
 const config = {
@@ -50,6 +62,28 @@ describeServer('records of the client', { config }, (server) => {
     const error = await posts.get(post.id).catch((thrown) => thrown)
     expect(isPlinthError(error, 'not-found')).toBe(true)
     expect(error).toMatchObject({ status: 404, retryable: false, requestId: expect.any(String) })
+  })
+
+  test('a query groups its rows and measures them', async () => {
+    const query = await fill('group', 5)
+    const groups = await query
+      .groupBy(bucket('views', 2, 'from'), day('createdAt', 'Europe/Berlin', 'day'))
+      .sort('n', 'desc')
+      .limit(2)
+      .aggregate({ n: count(), total: sum('views'), last: max('title') }, { having: [['n', '>', 0]] })
+    expect([...groups]).toEqual([
+      { from: 0, day: expect.stringMatching(/^\d{4}-\d\d-\d\d$/), n: 2, total: 1, last: 'group 1' },
+      { from: 2, day: groups[0]?.day ?? null, n: 2, total: 5, last: 'group 3' },
+    ])
+    expect(groups.truncated).toBe(true)
+    expect([...(await query.aggregate({ n: 'count' }, { search: 'group' }))]).toEqual([{ n: 5 }])
+    expect(
+      await query
+        .groupBy('note')
+        .aggregate({ n: 'count' })
+        .then(([one]) => one),
+    ).toEqual({ note: null, n: 5 })
+    expect(await query.aggregate({ n: sum('title') }).catch((error) => error.slug)).toBe('invalid-input')
   })
 
   test('a query filters, sorts, selects, counts and pages', async () => {

@@ -1,4 +1,4 @@
-/** Keys and measures of aggregates, as functions: `groupBy(day('createdAt', 'Europe/Berlin')).aggregate({ n: count() })`. */
+/** Keys and measures of aggregates, as functions: `groupBy(day('createdAt')).aggregate({ n: count() })`. */
 
 export const count = (): 'count' => 'count'
 
