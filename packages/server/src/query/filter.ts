@@ -223,13 +223,7 @@ export function parseCondition(view: TableView, at: string, tuple: unknown, nest
   }
 }
 
-function parseTuples(
-  view: TableView,
-  parameter: string,
-  value: unknown,
-  max: number,
-  nesting = outermost(),
-): Expr[] {
+function parseTuples(view: TableView, parameter: string, value: unknown, max: number, nesting = outermost()): Expr[] {
   if (!Array.isArray(value)) throw invalidField(parameter, 'type', 'must be an array of [field, operator, value]')
   const { budget } = nesting
   budget.conditions -= value.length
