@@ -18,8 +18,9 @@ import type { Sandboxes } from '../engines/sandbox/sandbox.ts'
 import type { Sql } from '../engines/sql/sql.ts'
 import type { Vectors } from '../engines/vectors/vectors.ts'
 import { createSchema, type Schema } from '../features/records/schema/migrator.ts'
+import { preparePlatformLog } from '../features/records/changes/platform-log.ts'
 import { findLeftovers } from '../features/records/schema/undeclared-data.ts'
-import { prepareStorageTables, type Store } from '../features/storage/migrations.ts'
+import { prepareStorageTables, type Store, storageNamespace } from '../features/storage/migrations.ts'
 import { checkVectors } from '../features/vector/index.ts'
 import type { AppContext, DataContext } from './context.ts'
 
@@ -68,6 +69,7 @@ export async function openEngines(context: AppContext, opened: AsyncDisposableSt
   for (const warning of await findLeftovers(sql, config.storedNamespaces))
     log.warn('records.undeclared_data', { warning })
   const store = await prepareStorageTables(sql)
+  await preparePlatformLog(store.database, storageNamespace)
   const { redisUrl, redisPrefix } = settings
   const cluster = keep(await openCluster({ redisUrl, redisPrefix, clock, log }))
   const blobs = keep(await openBlobs({ ...settings, log }))

@@ -20,6 +20,7 @@ import { createRoomDatabases } from '../features/rooms/database.ts'
 import { openRooms } from '../features/rooms/index.ts'
 import { openSqlDatabases } from '../features/sql/index.ts'
 import { createStorage, type Storage } from '../features/storage/index.ts'
+import { storageNamespace } from '../features/storage/migrations.ts'
 import { createSubscriptions } from '../features/subscriptions/index.ts'
 import { createSystem } from '../features/system/index.ts'
 import { openUsers, type Users } from '../features/users/index.ts'
@@ -82,7 +83,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
   )
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const users: Users = keep(await usersOf(shared, { records, push, hooks: () => functions.authHooks() }))
-  const storage = keep(storageOf(shared, users))
+  const storage = keep(storageOf(shared, { users, records, hooks: (namespace) => functions.hooks.of(namespace) }))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
   const rooms = keep(roomsOf(shared, { run, push, sockets }))
@@ -191,8 +192,14 @@ function usersOf(
   })
 }
 
-const storageOf = ({ context, engines, ruleEvaluator }: Shared, users: Users): Storage =>
+const storageOf = (
+  { context, engines, ruleEvaluator }: Shared,
+  { users, records, hooks }: { readonly users: Users; readonly records: Records; readonly hooks: BeforeHooks['of'] },
+): Storage =>
   createStorage({
+    // With a namespace of this name, functions of `storage.*` are for its tables.
+    hooks: () => (context.config.namespaces.has('storage') ? null : hooks('storage')),
+    appendChange: records.platformLog(storageNamespace),
     store: engines.store,
     blobs: engines.blobs,
     images: engines.images,

@@ -5,6 +5,13 @@ import type { AnyContext } from './context.ts'
 
 type FailureOf = (error: unknown) => HostFailure
 
+/** JSON, frozen with everything in it. */
+function frozen<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  for (const member of Object.values(value)) frozen(member)
+  return Object.freeze(value)
+}
+
 class HookError extends Error {
   constructor(
     readonly hook: string,
@@ -27,7 +34,7 @@ async function runHooks(
     try {
       const declared = functions.get(hook) as BeforeFunction
       // A change in place would be lost: it is an error here.
-      const returned: unknown = await declared.run({ ...event, row: Object.freeze(row), caller }, ctx)
+      const returned: unknown = await declared.run({ ...event, row: frozen(row), caller }, ctx)
       if (returned === undefined || returned === null) continue
       if (typeof returned === 'object' && !Array.isArray(returned)) row = { ...returned }
       result = { row: returned, hook }

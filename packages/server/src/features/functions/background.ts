@@ -252,13 +252,15 @@ export class Background {
   }
 }
 
-/** Those with hooks, that of the users, and those in whose transactions jobs can be enqueued. */
+/** Those with hooks, also of files, that of the users, and those in whose transactions jobs can be enqueued. */
 function dispatchedNamespaces({ functions, hooks, userHooks }: Declared, namespaces: Namespaces): Namespaces {
   const hasQueues = [...functions.values()].some(({ queue }) => queue !== null)
   const hooked = new Set(hooks.map(({ namespace }) => namespace))
   const dispatched = new Map([...namespaces].filter(([namespace]) => hasQueues || hooked.has(namespace)))
   // It has a log also where the configuration does not serve it.
   if (userHooks.length > 0) dispatched.set(userEventsLog.namespace, { instance: false })
+  // Files are of no namespace that is served.
+  for (const namespace of hooked.difference(namespaces)) dispatched.set(namespace, { instance: false })
   return dispatched
 }
 

@@ -17,6 +17,7 @@ import type { Feature } from '../feature.ts'
 import type { CheckTransactionJobs } from '../transaction-jobs.ts'
 import { createAggregates } from './aggregates/aggregate.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
+import { type AppendPlatformChange, createPlatformLog } from './changes/platform-log.ts'
 import type { LogBounds } from './changes/trim.ts'
 import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
 import { createReadEndpoints } from './reads/endpoints.ts'
@@ -69,6 +70,8 @@ export interface Records extends Feature {
   platformRecordWriter(table: Table): PlatformRecordWriter
   /** A writer of events to the change log of a static namespace; see `PlatformEventWriter`. */
   platformEventWriter(log: { readonly namespace: string; readonly table: string }): PlatformEventWriter
+  /** Appends to the change log of another feature's namespace, which this feature trims from now on. */
+  platformLog(namespace: string): AppendPlatformChange
 }
 
 interface JobsOfTransactions {
@@ -89,7 +92,8 @@ export function createRecords(deps: RecordsDeps): Records {
   const totals = createTotals(clock, deps.changes)
   const aggregates = createAggregates(deps)
   const feed = new ChangeFeed(deps)
-  const trimmer = createTrimmer({ ...deps, jobs })
+  const platformLogs = new Set<string>()
+  const trimmer = createTrimmer({ ...deps, platformLogs: () => platformLogs, jobs })
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)
   const committed: OnCommitted = ({ address, database }, change) => {
@@ -152,6 +156,13 @@ export function createRecords(deps: RecordsDeps): Records {
       const database = sql.database({ namespace: log.namespace, instanceId: null })
       const onCommitted = feed.wake.bind(feed)
       return createPlatformEventWriter({ log, database, onCommitted, nowMs: () => clock.now() })
+    },
+    platformLog(namespace) {
+      platformLogs.add(namespace)
+      const address = { namespace, instanceId: null }
+      const database = sql.database(address)
+      const wake = (): void => feed.wake(address, database)
+      return createPlatformLog({ namespace, database, wake, nowMs: () => clock.now() })
     },
   }
 }

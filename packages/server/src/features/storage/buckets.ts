@@ -30,13 +30,19 @@ export interface BucketCall {
   readonly permissions: Permissions
   /** Evaluates a rule's expression for an object; see `RuleEvaluator`. */
   isTrue(rule: Expr, object: Row): boolean | Promise<boolean>
+  /** Of the request. */
+  readonly requestId: string
+  readonly signal: AbortSignal
 }
+
+/** What of a request everything that it does is attributed to. */
+export type RequestOrigin = Pick<Call, 'requestId' | 'signal'>
 
 export interface Buckets {
   /** The bucket in the path of a call. Throws 404 for one that is not declared. */
-  resolve(call: Pick<Call, 'params' | 'caller'>): BucketCall
+  resolve(call: Pick<Call, 'params' | 'caller'> & RequestOrigin): BucketCall
   /** As `resolve`, for a caller other than the request's. */
-  resolveFor(caller: Caller, name: string): BucketCall
+  resolveFor(caller: Caller, name: string, origin: RequestOrigin): BucketCall
 }
 
 export function createBuckets(deps: {
@@ -46,7 +52,7 @@ export function createBuckets(deps: {
 }): Buckets {
   const { buckets, ruleEvaluator, log } = deps
 
-  function resolveFor(caller: Caller, name: string): BucketCall {
+  function resolveFor(caller: Caller, name: string, { requestId, signal }: RequestOrigin): BucketCall {
     const bucket = buckets().get(name)
     if (!bucket) throw notFound('Bucket')
     const report = ({ error }: { error: unknown }): void =>
@@ -56,10 +62,12 @@ export function createBuckets(deps: {
       caller,
       permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), ruleEvaluator.tablesOf(null), report),
       isTrue: ruleEvaluator.isTrue,
+      requestId,
+      signal,
     }
   }
 
-  return { resolveFor, resolve: ({ params, caller }) => resolveFor(caller, params.bucket ?? '') }
+  return { resolveFor, resolve: (call) => resolveFor(call.caller, call.params.bucket ?? '', call) }
 }
 
 /** Rejects with 401 or 403 unless the rule's expression is true for the object. */

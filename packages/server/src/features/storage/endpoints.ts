@@ -16,7 +16,7 @@ import { type Buckets, deleteScope, readScope, writeScope } from './buckets.ts'
 import { sendContent } from './download.ts'
 import { type ImageVariants, variantOf } from './images.ts'
 import { parseKey } from './keys.ts'
-import { parseMetadata } from './metadata.ts'
+import { type Metadata, parseMetadata } from './metadata.ts'
 import type { StoredObject } from './object-rows.ts'
 import type { Objects } from './objects.ts'
 import {
@@ -279,10 +279,11 @@ const metadataEndpoints = ({ buckets, objects }: FileEndpointsDeps): readonly En
 ]
 
 /**
- * The response to a metadata update by a caller without read permission: only the fields that the request contained.
+ * The response to a metadata update by a caller without read permission: the fields that the request contained, as it
+ * has sent them. Hooks may have made others of them.
  */
-const toSentMetadata = ({ key, createdAt, customMetadata }: StoredObject, sent: object) => ({
+const toSentMetadata = ({ key, createdAt }: StoredObject, customMetadata: Metadata) => ({
   key,
-  customMetadata: Object.fromEntries(Object.entries(customMetadata).filter(([name]) => Object.hasOwn(sent, name))),
+  customMetadata,
   uploaded: createdAt,
 })

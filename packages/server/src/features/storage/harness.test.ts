@@ -38,6 +38,8 @@ export async function openTestStorage(
     blobs,
     images: openImages(),
     buckets: () => config.buckets,
+    hooks: () => null,
+    appendChange: async () => {},
     ruleEvaluator: createRuleEvaluator({ sql, namespaces: () => config.namespaces }),
     secret: 's'.repeat(32),
     responseBytes: () => responseBytesMax,

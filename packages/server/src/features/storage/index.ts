@@ -10,6 +10,7 @@ import type { Log } from '../../base/log.ts'
 import type { Blobs } from '../../engines/blobs/blobs.ts'
 import type { Images } from '../../engines/images/images.ts'
 import { sweepIntervalMs } from '../../limits/storage.ts'
+import type { NamespaceHooks } from '../before-hooks.ts'
 import type { Feature } from '../feature.ts'
 import { createBlobRegistry } from './blobs/blob-registry.ts'
 import { createGarbage } from './blobs/garbage.ts'
@@ -20,6 +21,7 @@ import { type BucketDefinitions, createBuckets } from './buckets.ts'
 import { createFileEndpoints } from './endpoints.ts'
 import { createImageVariants } from './images.ts'
 import type { Store } from './migrations.ts'
+import type { AppendFileChange } from './object-rows.ts'
 import { createObjects } from './objects.ts'
 import { createSignedUrlEndpoints } from './signed-url-endpoints.ts'
 import { createSignedUrls } from './signed-urls.ts'
@@ -43,6 +45,10 @@ export interface StorageDeps {
   readonly buckets: () => BucketDefinitions
   /** Evaluates rules that read tables. */
   readonly ruleEvaluator: RuleEvaluator
+  /** The hooks that run before files change; null without any. */
+  readonly hooks: () => NamespaceHooks | null
+  /** Appends a change of a file to the change log. */
+  readonly appendChange: AppendFileChange
   /** Signs URLs and seals cursors. */
   readonly secret: string
   /** Largest JSON response, in bytes. */
@@ -81,7 +87,7 @@ export function createStorage(deps: StorageDeps): Storage {
     clock,
   })
   const variantCache = createVariantCache({ store, blobRegistry, buckets: deps.buckets, clock, log })
-  const objects = createObjects({ store, blobRegistry, variantCache, clock })
+  const objects = createObjects({ ...deps, blobRegistry, variantCache })
   const shared = { store, objects, blobRegistry, admission }
   const uploadRows = createUploadRows(store, clock)
   const parts = createParts({ store, rows: uploadRows, blobRegistry })

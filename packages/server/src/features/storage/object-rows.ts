@@ -1,6 +1,6 @@
 /**
- * The rows of objects: statements that read, lock, insert and delete them. `objects` evaluates the access rules and
- * counts usage.
+ * The rows of objects: statements that read, lock and change them, each change with its entry in the change log.
+ * `objects` evaluates the access rules and counts usage.
  */
 import { callerKey } from '../../access/caller.ts'
 import { findPrefixEnd } from '../../base/text/text.ts'
@@ -13,6 +13,7 @@ import type { BlobPart } from './blobs/blob-registry.ts'
 import type { BucketCall } from './buckets.ts'
 import { fromExtra, type Metadata, toExtra } from './metadata.ts'
 import type { Store } from './migrations.ts'
+import { type File, toFile } from './schemas.ts'
 
 /** An object as the other modules use it. */
 export interface StoredObject {
@@ -48,10 +49,27 @@ export interface ObjectRows {
     condition: Expr,
     range: PageRange & { readonly withMetadata: boolean },
   ): Promise<StoredObject[]>
-  insert(tx: Transaction, call: BucketCall, object: StoredObject): Promise<void>
-  setMetadata(tx: Transaction, call: BucketCall, object: StoredObject): Promise<void>
-  remove(tx: Transaction, call: BucketCall, key: string): Promise<void>
+  /**
+   * Replaces an object, locked by the transaction, with another one of its key, and appends the change to the change
+   * log; null for no object. An object of the same version differs in its custom metadata only. Nothing else changes
+   * objects.
+   */
+  change(tx: Transaction, call: BucketCall, before: StoredObject | null, after: StoredObject | null): Promise<void>
 }
+
+/** Appends a change of a file to the change log, in the transaction of the change; null for no file. */
+export type AppendFileChange = (
+  tx: Transaction,
+  change: {
+    /** The bucket. */
+    readonly table: string
+    /** The key. */
+    readonly id: string
+    readonly before: File | null
+    readonly after: File | null
+    readonly requestId: string
+  },
+) => Promise<void>
 
 interface ObjectRow {
   readonly key: string
@@ -102,7 +120,7 @@ export const toRuleRow = ({ key, size, contentType, uploadedBy, createdAt, custo
   createdAt,
 })
 
-export function createObjectRows({ database, tables }: Store): ObjectRows {
+export function createObjectRows({ database, tables }: Store, appendChange: AppendFileChange): ObjectRows {
   const { dialect } = database
   /** For rules without `exists`: the objects' database has no other tables. */
   const backEnd = createSqlBackEnd(dialect, () => {
@@ -113,6 +131,13 @@ export function createObjectRows({ database, tables }: Store): ObjectRows {
   const at = ({ bucket }: BucketCall, key: string): SqlText => sql`bucket = ${bucket.name} AND key = ${key}`
   const select = (call: BucketCall, key: string): SqlText =>
     sql`SELECT ${columns} FROM ${from(call)} WHERE ${alias}.bucket = ${call.bucket.name} AND ${alias}.key = ${key}`
+
+  async function insert(tx: Transaction, { bucket }: BucketCall, object: StoredObject): Promise<void> {
+    const { key, size, contentType, uploadedBy, createdAt, version, etag } = object
+    await tx.run(sql`INSERT INTO ${tables.objects} (bucket, ${join(columnNames.map(ident), ', ')})
+        VALUES (${bucket.name}, ${key}, ${size}, ${contentType}, ${uploadedBy}, ${createdAt},
+          ${JSON.stringify(toExtra(object.customMetadata))}, ${version}, ${etag}, ${JSON.stringify(object.blobs)})`)
+  }
 
   return {
     async find(call, key) {
@@ -140,20 +165,20 @@ export function createObjectRows({ database, tables }: Store): ObjectRows {
       return rows.map(toObject)
     },
 
-    async insert(tx, { bucket }, object) {
-      const { key, size, contentType, uploadedBy, createdAt, version, etag } = object
-      await tx.run(sql`INSERT INTO ${tables.objects} (bucket, ${join(columnNames.map(ident), ', ')})
-        VALUES (${bucket.name}, ${key}, ${size}, ${contentType}, ${uploadedBy}, ${createdAt},
-          ${JSON.stringify(toExtra(object.customMetadata))}, ${version}, ${etag}, ${JSON.stringify(object.blobs)})`)
-    },
-
-    async setMetadata(tx, call, { key, customMetadata }) {
-      await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${JSON.stringify(toExtra(customMetadata))}
-        WHERE ${at(call, key)}`)
-    },
-
-    async remove(tx, call, key) {
-      await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, key)}`)
+    async change(tx, call, before, after) {
+      const object = after ?? before
+      if (!object) return
+      const { key } = object
+      if (before && after && before.version === after.version) {
+        const [old, extra] = [before, after].map((one) => JSON.stringify(toExtra(one.customMetadata)))
+        if (old === extra) return
+        await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${extra as string} WHERE ${at(call, key)}`)
+      } else {
+        if (before) await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, key)}`)
+        if (after) await insert(tx, call, after)
+      }
+      const files = { before: before && toFile(before), after: after && toFile(after) }
+      await appendChange(tx, { table: call.bucket.name, id: key, ...files, requestId: call.requestId })
     },
   }
 }

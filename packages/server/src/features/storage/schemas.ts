@@ -31,8 +31,18 @@ export const fileSchema = z.object({
   uploadedBy: z.string().nullable(),
 })
 
-/** An object as `fileSchema` describes it. */
-export const toFile = ({ key, size, contentType, customMetadata, createdAt, etag, uploadedBy }: StoredObject) => ({
+/** A file as the API shows it. */
+export type File = z.infer<typeof fileSchema>
+
+export const toFile = ({
+  key,
+  size,
+  contentType,
+  customMetadata,
+  createdAt,
+  etag,
+  uploadedBy,
+}: StoredObject): File => ({
   key,
   size,
   httpMetadata: { contentType },

@@ -20,7 +20,7 @@ import {
   type WebhookFunction,
   type WebhookOptions,
 } from './exported.ts'
-import type { TableAddress } from './names.ts'
+import type { ReturnedRow, TableAddress } from './names.ts'
 import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.ts'
 import type { SignUpData, SignUpEvent, User, UserEvent, UserEventName } from './users.ts'
 
@@ -81,14 +81,14 @@ export type JobContext<Config = unknown> = Context<Config> & {
 export interface FunctionsFor<Config = unknown> {
   /**
    * Runs before a write, on every write path. Returns the row to store, or nothing for the row as it is; throws
-   * `HttpError` to refuse the write. Limit 500 ms.
+   * `HttpError` to refuse the write. Of the files of a bucket it can change the custom metadata. Limit 500 ms.
    */
   before<const Address extends TableAddress<Config>>(
     table: Address,
     on: readonly Operation[],
-    run: (event: BeforeEvent<Config, Address>, ctx: CallerContext<Config>) => Awaitable<object | undefined>,
+    run: (event: BeforeEvent<Config, Address>, ctx: CallerContext<Config>) => Awaitable<ReturnedRow<Config, Address> | undefined>,
   ): BeforeFunction
-  /** Runs after a change is committed, at least once, in order per record. */
+  /** Runs after a change is committed, at least once, in order per record or file. */
   onChange<const Address extends TableAddress<Config>>(
     table: Address,
     options: ChangeOptions,
@@ -104,7 +104,7 @@ export interface FunctionsFor<Config = unknown> {
     run: (ctx: Context<Config> & { readonly scheduledAt: Date }) => unknown,
   ): ScheduleFunction
   readonly queue: Queue<Config>
-  /** Sends changes of a table to a URL, signed by Standard Webhooks. */
+  /** Sends changes of a table or of a bucket's files to a URL, signed by Standard Webhooks. */
   webhook<const Address extends TableAddress<Config>>(table: Address, options: WebhookOptions): WebhookFunction
   readonly auth: {
     /**

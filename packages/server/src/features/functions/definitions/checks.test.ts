@@ -28,7 +28,6 @@ test('[FN-BEFORE-11] a function before writes of a table is accepted', () => {
 })
 
 test.each([
-  ['a bucket', 'before', { table: 'storage.avatars', on: ['insert'] }, 'before changes of files'],
   [
     'a table of the server',
     'before',
@@ -63,4 +62,34 @@ test('[FN-HOOK-1] a webhook that could never be delivered is refused without quo
   const [issue = ''] = issuesOf('webhook', { ...webhook, secret: 'not-a-secret-of-webhooks' })
   expect(issue).toContain('secret: ')
   expect(issue).not.toContain('not-a-secret')
+})
+
+const declarations = [
+  ['before', { on: ['insert'] }],
+  ['onChange', {}],
+  ['webhook', { url: 'https://example.com/hook', secret: `whsec_${'A'.repeat(32)}` }],
+] as const
+
+test.each(declarations)('[FN-FILE-10] %s of a bucket is accepted, and of an unknown bucket refused', (kind, options) => {
+  expect(issuesOf(kind, { ...options, table: 'storage.avatars' })).toEqual([])
+  expect(issuesOf(kind, { ...options, table: 'storage.avatar' })).toEqual([
+    'index.ts:3: hook: there is no bucket "avatar". Did you mean "avatars"?',
+  ])
+})
+
+test('[FN-FILE-10] `where` and `fields` of a bucket name fields of files', () => {
+  const where = { contentType: 'image/png', 'customMetadata.kind': 'avatar' }
+  expect(issuesOf('onChange', { table: 'storage.avatars', where })).toEqual([])
+  for (const [field, problem] of [
+    ['createdAt', 'createdAt'],
+    ['customMetadata', 'customMetadata'],
+  ] as const)
+    expect(issuesOf('onChange', { table: 'storage.avatars', where: { [field]: 'x' } })).toEqual([
+      expect.stringContaining(problem),
+    ])
+  const [, , [, webhook]] = declarations
+  expect(issuesOf('webhook', { ...webhook, table: 'storage.avatars', fields: ['key', 'customMetadata'] })).toEqual([])
+  expect(issuesOf('webhook', { ...webhook, table: 'storage.avatars', fields: ['name'] })).toEqual([
+    'index.ts:3: hook: fields: there is no field "name" in storage.avatars',
+  ])
 })

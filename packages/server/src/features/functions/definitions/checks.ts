@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import { Cron } from 'croner'
 import { parseWebhookKeys } from '../../../base/crypto/webhook-signature.ts'
 import type { Config } from '../../../config/config.ts'
-import { formatIssue, suggest } from '../../../config/issues.ts'
+import { formatIssue } from '../../../config/issues.ts'
 import { issuesOf } from '../../../config/shape.ts'
 import type { CodeLocation, Manifest } from '../../../engines/hosts/hosts.ts'
 import { ApiError } from '../../../errors.ts'
@@ -11,6 +11,7 @@ import { functionNameCharsMax } from '../../../limits/functions.ts'
 import type { Table } from '../../../query/table.ts'
 import { parseWhere } from '../dispatch/where.ts'
 import { type FunctionDefinition, type HttpDefinition, textOf } from './definition.ts'
+import { findHookTarget } from './hook-target.ts'
 import { defineFunction } from './shapes.ts'
 
 export interface CheckedManifest {
@@ -64,16 +65,11 @@ export function checkManifest(manifest: Manifest, { config, secrets, folder }: C
   return { definitions, issues }
 }
 
-function checkTable(definition: FunctionDefinition, { namespaces, buckets }: CheckParts['config']): string[] {
+function checkTable(definition: FunctionDefinition, config: CheckParts['config']): string[] {
   if (!('table' in definition)) return []
-  const [namespace = '', table = ''] = definition.table.split('.')
-  if (namespace === 'storage' && !namespaces.has('storage'))
-    return buckets.has(table) ? [] : [`there is no bucket "${table}".${suggest(table, buckets.keys())}`]
-  const tables = namespaces.get(namespace)?.tables
-  if (!tables) return [`there is no namespace "${namespace}".${suggest(namespace, namespaces.keys())}`]
-  const declared = tables.get(table)
-  if (!declared) return [`there is no table "${definition.table}".${suggest(table, tables.keys())}`]
-  return 'where' in definition ? checkWhere(declared.table, definition.where) : []
+  const target = findHookTarget(definition.table, config)
+  if (typeof target === 'string') return [target]
+  return 'where' in definition ? checkWhere(target.table, definition.where) : []
 }
 
 function checkWhere(table: Table, where: object | null): string[] {
@@ -88,12 +84,10 @@ function checkWhere(table: Table, where: object | null): string[] {
 }
 
 /** Functions that nothing would call are refused: a check that never runs is worse than none. */
-function checkCaused(definition: FunctionDefinition, { namespaces }: CheckParts['config']): string[] {
+function checkCaused(definition: FunctionDefinition, config: CheckParts['config']): string[] {
   if (definition.kind !== 'before') return []
-  const [namespace = '', table = ''] = definition.table.split('.')
-  if (namespace === 'storage' && !namespaces.has('storage'))
-    return ['functions before changes of files are not called by this version of the server']
-  return namespaces.get(namespace)?.tables.get(table)?.isPlatform
+  const target = findHookTarget(definition.table, config)
+  return typeof target === 'object' && target.isPlatform
     ? [`"${definition.table}" is written by the server itself, before which no function runs`]
     : []
 }
@@ -119,15 +113,13 @@ function checkCron(definition: FunctionDefinition): string[] {
 /** What no attempt to deliver could survive. Values of secrets are in no message. */
 function checkWebhook(
   definition: FunctionDefinition,
-  { namespaces }: CheckParts['config'],
+  config: CheckParts['config'],
   secrets: CheckParts['secrets'],
 ): string[] {
   if (definition.kind !== 'webhook') return []
-  const [namespace = '', name = ''] = definition.table.split('.', 2)
-  const declared = namespaces.get(namespace)?.tables.get(name)?.table
-  const unknown = (definition.fields ?? []).filter(
-    (field) => declared && !declared.schemaless && !declared.fields.has(field),
-  )
+  const target = findHookTarget(definition.table, config)
+  const fields = typeof target === 'object' ? target.sentFields : null
+  const unknown = (definition.fields ?? []).filter((field) => fields?.has(field) === false)
   const issues = unknown.map((field) => `fields: there is no field "${field}" in ${definition.table}`)
   const url = textOf(definition.url, secrets)
   if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? '')) issues.push('url: must be a URL')

@@ -23,7 +23,7 @@ const input = z
     error: 'must be a Standard Schema, such as one of zod or valibot',
   })
   .optional()
-const table = z.string().regex(/^[^.]+\.[^.]+$/, 'must be "namespace.table" or "storage.bucket"')
+const table = z.string().regex(/^[^.]+\../, 'must be "namespace.table" or "storage.bucket"')
 const secretOrText = z.union([z.string().min(1), strictObject({ secret: z.string() })], {
   error: 'must be text or secret("NAME")',
 })

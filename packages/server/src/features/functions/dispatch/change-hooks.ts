@@ -3,7 +3,7 @@ import { sha256 } from '../../../base/crypto/hash.ts'
 import type { Log } from '../../../base/log.ts'
 import { functionDepthMax, functionJobKeyCharsMax } from '../../../limits/function-jobs.ts'
 import type { Expr } from '../../../query/expr.ts'
-import { matches } from '../../../query/matches.ts'
+import { matches, type Row } from '../../../query/matches.ts'
 import type { NewJob } from '../jobs/job.ts'
 import { causeOf } from './cause.ts'
 import type { Change } from './change-logs.ts'
@@ -19,6 +19,8 @@ export interface ChangeHook {
   readonly on: ReadonlySet<Operation>
   /** On the row after the change, or before a delete; without `exists`. */
   readonly where: Expr | null
+  /** A row as `where` refers to it; as it is if absent. */
+  readonly view?: (row: Row) => Row
   /** Whether it also runs for changes that it has caused itself. */
   readonly recursive: boolean
 }
@@ -53,6 +55,8 @@ function eventOf(change: Change, operation: Operation, changeId: string): string
   return `{"operation":"${operation}",${instance}"change":${identity},"after":${afterText ?? 'null'},"previous":${JSON.stringify(before)}}`
 }
 
+const identity = (row: Row): Row => row
+
 export function createChangeHooks({ hooks, nowMs, log }: ChangeHooksDeps): JobsOf {
   const byTable = Map.groupBy(hooks, ({ namespace, table }) => `${namespace}.${table}`)
 
@@ -63,9 +67,10 @@ export function createChangeHooks({ hooks, nowMs, log }: ChangeHooksDeps): JobsO
     const cause = causeOf(change.requestId)
     const depth = (cause?.depth ?? 0) + 1
     const jobs: NewJob[] = []
-    for (const { name, kind, on, where, recursive } of concerned) {
+    const row = (change.after ?? change.before) as Row
+    for (const { name, kind, on, where, view = identity, recursive } of concerned) {
       if (!on.has(operation)) continue
-      if (where && !matches(where, (change.after ?? change.before) as Record<string, unknown>)) continue
+      if (where && !matches(where, view(row))) continue
       if (cause?.function === name && !recursive) continue
       if (depth > functionDepthMax) {
         log.error('functions.loop_stopped', {

@@ -1,6 +1,7 @@
 /** The `before` functions of the application by the table that they are for. */
 import type { HookOperation } from '../../before-hooks.ts'
 import type { BeforeDefinition, FunctionDefinition } from '../definitions/definition.ts'
+import { splitAddress } from '../definitions/hook-target.ts'
 
 /** The hooks of the tables of a namespace, each list in the order in which they run. */
 export type TableHooks = ReadonlyMap<string, Partial<Readonly<Record<HookOperation, readonly BeforeDefinition[]>>>>
@@ -21,7 +22,7 @@ export function hooksInOrder(
 export function compileHooks(hooks: readonly BeforeDefinition[]): ReadonlyMap<string, TableHooks> {
   const namespaces = new Map<string, Map<string, Partial<Record<HookOperation, BeforeDefinition[]>>>>()
   for (const hook of hooks) {
-    const [namespace = '', table = ''] = hook.table.split('.', 2)
+    const [namespace, table] = splitAddress(hook.table)
     const tables = namespaces.getOrInsertComputed(namespace, () => new Map())
     const of = tables.getOrInsertComputed(table, () => ({}))
     for (const operation of new Set(hook.on)) of[operation] = [...(of[operation] ?? []), hook]

@@ -4,24 +4,28 @@ import { functionMailRetries, webhookPausesMs } from '../../../limits/function-d
 import { functionRetries } from '../../../limits/function-jobs.ts'
 import type { BackgroundFunction, Declared } from '../background.ts'
 import type { FunctionDefinition } from '../definitions/definition.ts'
+import { findHookTarget } from '../definitions/hook-target.ts'
 import type { ChangeHook } from '../dispatch/change-hooks.ts'
 import { parseWhere } from '../dispatch/where.ts'
 import { mailFunction } from '../mail/mails.ts'
 
 type ChangeKinds = Extract<FunctionDefinition, { kind: 'onChange' | 'webhook' }>
 
-/** Null for changes of files, which have no change log. */
-function hookOf(definition: ChangeKinds, { namespaces }: Pick<Config, 'namespaces'>): ChangeHook | null {
-  const [namespace = '', name = ''] = definition.table.split('.', 2)
-  const declared = namespaces.get(namespace)?.tables.get(name)
-  if (!declared) return null
+type Targets = Pick<Config, 'namespaces' | 'buckets'>
+
+/** Null for a table that is not declared any more. */
+function hookOf(definition: ChangeKinds, config: Targets): ChangeHook | null {
+  const target = findHookTarget(definition.table, config)
+  if (typeof target === 'string') return null
+  const { namespace, name, table, view } = target
   return {
     name: definition.name,
     kind: definition.kind,
     namespace,
     table: name,
     on: new Set(definition.on),
-    where: parseWhere(declared.table, definition.where),
+    where: parseWhere(table, definition.where),
+    view,
     recursive: definition.kind === 'onChange' && definition.recursive,
   }
 }
@@ -62,7 +66,7 @@ const mails: BackgroundFunction = {
   rate: null,
 }
 
-export function declaredJobs(definitions: readonly FunctionDefinition[], config: Pick<Config, 'namespaces'>): Declared {
+export function declaredJobs(definitions: readonly FunctionDefinition[], config: Targets): Declared {
   const functions = definitions.map(functionOf).filter((one) => one !== null)
   if (definitions.length > 0) functions.push(mails)
   const changes = definitions.filter(({ kind }) => kind === 'onChange' || kind === 'webhook') as ChangeKinds[]

@@ -2,6 +2,7 @@
 import { parseWebhookKeys } from '../../../base/crypto/webhook-signature.ts'
 import type { Config } from '../../../config/config.ts'
 import { textOf, type WebhookDefinition } from '../definitions/definition.ts'
+import { findHookTarget } from '../definitions/hook-target.ts'
 import { JobError } from '../jobs/job-error.ts'
 import type { WebhookTarget } from './webhook-delivery.ts'
 
@@ -9,15 +10,14 @@ import type { WebhookTarget } from './webhook-delivery.ts'
 export function webhookTarget(
   { table, url, secret, fields }: WebhookDefinition,
   secrets: Readonly<Record<string, string>>,
-  { namespaces }: Pick<Config, 'namespaces'>,
+  config: Pick<Config, 'namespaces' | 'buckets'>,
 ): WebhookTarget {
   const values = new Map(Object.entries(secrets))
-  const [namespace = '', name = ''] = table.split('.', 2)
-  const declared = namespaces.get(namespace)?.tables.get(name)?.table
+  const target = findHookTarget(table, config)
   const [to, keys] = [textOf(url, values), textOf(secret, values)]
-  if (!declared || to === undefined || keys === undefined || !URL.canParse(to))
+  if (typeof target === 'string' || to === undefined || keys === undefined || !URL.canParse(to))
     throw new JobError('failed', 'The URL or the secret of the webhook is missing')
-  return { table, url: to, keys: keysOf(keys), fields, hidden: declared.hidden }
+  return { table, url: to, keys: keysOf(keys), fields, hidden: target.table.hidden }
 }
 
 function keysOf(text: string): WebhookTarget['keys'] {

@@ -20,6 +20,8 @@ export interface TrimmerDeps {
   readonly sql: Sql
   /** All stored namespaces, served or not. */
   readonly storedNamespaces: () => Namespaces
+  /** Namespaces of other features with a change log. */
+  readonly platformLogs: () => Iterable<string>
   /** Bounds of each change log. */
   readonly changes: () => LogBounds
   readonly jobs: JobsOfLogs
@@ -33,16 +35,22 @@ export interface Trimmer {
   run(signal: AbortSignal): Promise<void>
 }
 
-export function createTrimmer({ sql: engine, storedNamespaces, changes, jobs, clock }: TrimmerDeps): Trimmer {
+export function createTrimmer(deps: TrimmerDeps): Trimmer {
+  const { sql: engine, storedNamespaces, platformLogs, changes, jobs, clock } = deps
   /** Instances written since the last run, which is seconds ago. */
   const written = new Map<string, DatabaseAddress>()
 
+  async function trimChanges(address: DatabaseAddress, signal: AbortSignal): Promise<void> {
+    const readUpTo = await jobs.findReadUpTo(address)
+    const nowMs = clock.now()
+    await trimLog(engine.database(address), address.namespace, changes(), { nowMs, signal, readUpTo })
+  }
+
   async function trim(address: DatabaseAddress, signal: AbortSignal): Promise<void> {
+    await trimChanges(address, signal)
     const database = engine.database(address)
     const { namespace } = address
     const nowMs = clock.now()
-    const readUpTo = await jobs.findReadUpTo(address)
-    await trimLog(database, namespace, changes(), { nowMs, signal, readUpTo })
     const responses = responsesTable(namespace, database.dialect)
     const beforeMs = nowMs - idempotencyRetentionMs
     await trimByTime(database, responses, { beforeMs, nowMs, only: sql`NOT ${isEffectKey}`, signal })
@@ -60,6 +68,7 @@ export function createTrimmer({ sql: engine, storedNamespaces, changes, jobs, cl
       for (const [namespace, { instance }] of storedNamespaces())
         if (!instance || !engine.keepsInstancesApart) await trim({ namespace, instanceId: null }, signal)
       for (const address of instances) await trim(address, signal)
+      for (const namespace of platformLogs()) await trimChanges({ namespace, instanceId: null }, signal)
     },
   }
 }

@@ -8,7 +8,7 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { authenticationRequired, invalidToken } from '../../../errors.ts'
 import type { Call } from '../../../http/endpoint.ts'
-import { type BucketCall, type Buckets, scopeOf } from '../buckets.ts'
+import { type BucketCall, type Buckets, type RequestOrigin, scopeOf } from '../buckets.ts'
 import type { Store } from '../migrations.ts'
 import { callerOf, type DownloadTicket, type Tokens, type UploadTicket } from './tokens.ts'
 
@@ -18,7 +18,7 @@ export interface SignedQuery {
   readonly key?: string | undefined
 }
 
-type BucketRequest<Query> = Pick<Call<Query>, 'params' | 'caller' | 'query'>
+type BucketRequest<Query> = Pick<Call<Query>, 'params' | 'caller' | 'query'> & RequestOrigin
 
 export interface DownloadAuthorization {
   readonly call: BucketCall
@@ -79,16 +79,19 @@ export function createAdmission({
 }: AdmissionDeps): Admission {
   const { database, tables } = store
 
-  async function resolveIssuer({ bucket, issuer, use }: DownloadTicket | UploadTicket): Promise<BucketCall> {
+  async function resolveIssuer(
+    { bucket, issuer, use }: DownloadTicket | UploadTicket,
+    origin: RequestOrigin,
+  ): Promise<BucketCall> {
     const scope = scopeOf(bucket, use)
     const signer = callerOf(issuer, scope)
     if (signer.kind === 'service') {
       if (!keyPermits(signer.keyName, scope)) throw invalidToken()
-      return buckets.resolveFor(signer, bucket)
+      return buckets.resolveFor(signer, bucket, origin)
     }
     const user = await reloadUser(signer)
     if (!user) throw invalidToken()
-    return buckets.resolveFor(user, bucket)
+    return buckets.resolveFor(user, bucket, origin)
   }
 
   return {
@@ -98,7 +101,7 @@ export function createAdmission({
       if (text === undefined) return { call, token: null }
       const token = tokens.open('read', text)
       if (token.bucket !== call.bucket.name || token.key !== key) throw invalidToken()
-      return { call: await resolveIssuer(token), token }
+      return { call: await resolveIssuer(token, request), token }
     },
 
     async authorizeUpload(request) {
@@ -108,7 +111,7 @@ export function createAdmission({
       if (query.token !== undefined) {
         const ticket = tokens.open('write', query.token)
         if (ticket.bucket !== call.bucket.name || ticket.key !== query.key) throw invalidToken()
-        const issued = await resolveIssuer(ticket)
+        const issued = await resolveIssuer(ticket, request)
         const uploader = issued.caller.auth?.id ?? null
         const bytesMax = Math.min(fileBytesMax, ticket.bytesMax ?? fileBytesMax)
         return { call: issued, ticket, owner: `grant:${ticket.id}`, uploader, bytesMax }

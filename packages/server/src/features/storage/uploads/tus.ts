@@ -44,8 +44,8 @@ export function createTus({ store, objects, admission, uploads, receive, clock }
     } catch (error) {
       // A client that reconnects may send HEAD while its last chunk is still being processed: one of the two requests
       // finishes the upload.
-      const { done } = await uploads.get(authorization, upload.id, 'tus', null)
-      if (done === 0) throw error
+      const now = await uploads.get(authorization, upload.id, 'tus', null).catch(() => null)
+      if (now?.done !== 1) throw error
     }
   }
 

@@ -131,11 +131,11 @@ export function createUpload(parts: UploadDeps): Upload {
       const { blob, contentType } = received
       const { key, customMetadata } = parseFields(authorization, fields)
       await admission.checkActive(authorization)
-      return await store.database.write(async (tx) => {
-        await admission.redeemTicket(tx, authorization.ticket)
-        await blobRegistry.adopt(tx, blob)
+      return await objects.write(authorization.call, async (write) => {
+        await admission.redeemTicket(write.tx, authorization.ticket)
+        await blobRegistry.adopt(write.tx, blob)
         const file = { key, contentType, uploadedBy: authorization.uploader, customMetadata, etag: etagOf(blob.sha256) }
-        return objects.put(tx, authorization.call, { ...file, blobs: [[blob.id, blob.size]] }, { counted: 0 })
+        return objects.put(write, { ...file, blobs: [[blob.id, blob.size]] }, { counted: 0 })
       })
     } catch (error) {
       if (received) await blobRegistry.abandon(received.blob.id)

@@ -9,6 +9,7 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import { conflict, notFound, payloadTooLarge } from '../../../errors.ts'
 import { openUploadsMax } from '../../../limits/storage.ts'
 import { changeUsage, type QuotaBucket } from '../blobs/usage.ts'
+import type { ObjectWrite } from '../hooks/object-write.ts'
 import type { Metadata } from '../metadata.ts'
 import type { StoredObject } from '../object-rows.ts'
 import type { UploadAuthorization } from './admission.ts'
@@ -40,7 +41,7 @@ export interface Uploads {
    */
   reserve(authorization: UploadAuthorization, upload: OpenUpload, bytes: number): Promise<void>
   parts(upload: OpenUpload): Promise<readonly Part[]>
-  /** Creates an object from the chosen parts and closes the session. */
+  /** Creates an object from the chosen parts and closes the session; the refusal of a hook closes it too. */
   finish(authorization: UploadAuthorization, upload: OpenUpload, choose: ChooseParts): Promise<StoredObject>
   /** Closes the session and releases its parts. Throws 404 if it was closed before. */
   abort(authorization: UploadAuthorization, upload: OpenUpload): Promise<void>
@@ -67,18 +68,14 @@ export function createUploads({ store, objects, blobRegistry, admission }: Uploa
     return row.done === 0
   }
 
-  async function finish(
-    tx: Transaction,
-    authorization: UploadAuthorization,
-    id: string,
-    choose: ChooseParts,
-  ): Promise<StoredObject> {
+  async function finish(write: ObjectWrite, id: string, choose: ChooseParts): Promise<StoredObject> {
+    const { tx, call } = write
     const upload = await rows.lockOpen(tx, id)
     const stored = await rows.parts(tx, id)
     const chosen = choose(stored)
     const used = new Set(chosen.map(({ blob }) => blob))
     const unused = stored.filter(({ blob }) => !used.has(blob))
-    await blobRegistry.release(tx, { bucket: authorization.call.bucket, owner: upload.uploader }, unused.map(toBlob))
+    await blobRegistry.release(tx, { bucket: call.bucket, owner: upload.uploader }, unused.map(toBlob))
     await rows.removeParts(tx, id)
     // A tus client that did not receive the last response queries the offset of the finished upload.
     if (upload.kind === 'tus') await rows.markDone(tx, id)
@@ -91,7 +88,7 @@ export function createUploads({ store, objects, blobRegistry, admission }: Uploa
       etag: `${etagOf(sha256(chosen.map(({ etag }) => etag).join('')))}-${chosen.length}`,
       blobs: chosen.map(toBlob),
     }
-    return objects.put(tx, authorization.call, object, { counted: upload.received })
+    return objects.put(write, object, { counted: upload.received })
   }
 
   return {
@@ -103,14 +100,15 @@ export function createUploads({ store, objects, blobRegistry, admission }: Uploa
       const bucket = call.bucket.name
       const metadata = JSON.stringify(customMetadata)
       const budget = ticket?.bytesMax ?? null
-      return database.write(async (tx) => {
+      return objects.write(call, async (write) => {
+        const { tx } = write
         await admission.redeemTicket(tx, ticket)
         // Without the lock, concurrent requests of one owner could all pass the check of the bound.
         await tx.lock(`storage uploads ${bucket} ${owner}`)
         if ((await rows.countOpen(tx, bucket, owner)) >= openUploadsMax)
           throw conflict(`At most ${openUploadsMax} uploads may be open; complete or abort some first`)
         await rows.insert(tx, { ...upload, id, bucket, metadata, uploader, owner, budget, length })
-        if (length === 0) await finish(tx, authorization, id, (parts) => parts)
+        if (length === 0) await finish(write, id, (parts) => parts)
         return (await rows.find(tx, id)) as OpenUpload
       })
     },
@@ -142,14 +140,20 @@ export function createUploads({ store, objects, blobRegistry, admission }: Uploa
     discard({ call, ticket }, { id }) {
       return database.write(async (tx) => {
         const row = await rows.findLocked(tx, id)
-        if (row?.done !== 0) return
-        await close(tx, id, call.bucket)
+        if (row && row.done !== 0) return
+        // A session that a hook has refused is closed.
+        if (row) await close(tx, id, call.bucket)
         await admission.restoreTicket(tx, ticket)
       })
     },
 
     parts: ({ id }) => rows.parts(database, id),
 
-    finish: (authorization, { id }, choose) => database.write((tx) => finish(tx, authorization, id, choose)),
+    finish({ call }, { id }, choose) {
+      const closeRefused = async (): Promise<void> => {
+        await database.write((tx) => close(tx, id, call.bucket))
+      }
+      return objects.write(call, (write) => finish(write, id, choose), closeRefused)
+    },
   }
 }
