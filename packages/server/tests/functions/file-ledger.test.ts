@@ -48,18 +48,17 @@ async function live(server: SpawnedServer, key: string, acknowledged: Set<string
   }
 }
 
-async function all(server: SpawnedServer, path: string): Promise<readonly Record<string, string>[]> {
-  const items: Record<string, string>[] = []
-  for (let cursor = ''; ; ) {
-    const after = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const { body } = await server.service.get(`${path}${after}`)
-    items.push(...(body.items ?? body.objects))
-    cursor = body.cursor ?? ''
-    if (cursor === '') return items
-  }
+/** All entries; there are fewer than fit a page. */
+async function entries({ service }: SpawnedServer): Promise<readonly { file: string; operation: string }[]> {
+  const { body } = await service.get('/api/db/shared/tables/ledger?page=1&perPage=1000&sort=id:asc')
+  expect(body.items).toHaveLength(body.total)
+  return body.items
 }
 
-const entries = (server: SpawnedServer) => all(server, '/api/db/shared/tables/ledger?limit=100&sort=createdAt:asc')
+async function storedKeys({ service }: SpawnedServer): Promise<ReadonlySet<string>> {
+  const { objects } = (await service.get(`${bucketPath('files')}?limit=1000`)).body
+  return new Set((objects as { key: string }[]).map(({ key }) => key))
+}
 
 /** Until the change of a file that is stored now has become a job, and no job is unfinished. */
 async function drained(server: SpawnedServer): Promise<void> {
@@ -97,11 +96,11 @@ for (const engine of engines)
             if (kill < killsMax) await server.start()
           }
           await drained(server)
-          const ledger = Map.groupBy(await entries(server), ({ file }) => file as string)
-          const stored = new Set((await all(server, `${bucketPath('files')}?limit=100`)).map(({ key }) => key))
+          const ledger = Map.groupBy(await entries(server), ({ file }) => file)
+          const stored = await storedKeys(server)
           expect([...acknowledged.values()].filter(({ size }) => size > 0).length).toBeGreaterThan(filesMax / 2)
           for (const [key, known] of acknowledged) {
-            const operations = (ledger.get(key) ?? []).map(({ operation }) => operation as string)
+            const operations = (ledger.get(key) ?? []).map(({ operation }) => operation)
             const isStored = operations.includes('insert') && !operations.includes('delete')
             // In order, each at most once, all that were acknowledged, and as the bucket says.
             const expected = steps.map(([operation]) => operation).filter((operation) => operations.includes(operation))
