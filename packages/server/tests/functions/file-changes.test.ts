@@ -1,4 +1,4 @@
-/** Functions and webhooks after changes of files: of every path, exactly once, in order; what a refusal leaves behind. */
+/** Functions and webhooks after changes of files: of every path, once, in order; and what a refusal leaves behind. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
@@ -62,7 +62,9 @@ const text = { type: 'string' } as const
 const config = {
   databases: {
     shared: {
-      tables: { ledger: { schema: { name: text, file: text, title: text, change: text, attempt: { type: 'number' } } } },
+      tables: {
+        ledger: { schema: { name: text, file: text, title: text, change: text, attempt: { type: 'number' } } },
+      },
     },
   },
   storage: { buckets: { files: {}, stamped: {}, sent: {} } },
@@ -131,7 +133,11 @@ describeServer('after changes of files', { config, clock, settings: { projectFol
     await service.patch(`${filePath('files', 'f')}/metadata`, { c: 'd' })
     const uploadId = await createMultipart(service, 'files', { key: 'f' })
     const { etag } = (await uploadPart(service, 'files', { uploadId, partNumber: 1, key: 'f' }, '333')).body
-    await service.post(`${bucketPath('files')}/multipart/complete`, { uploadId, key: 'f', parts: [{ partNumber: 1, etag }] })
+    await service.post(`${bucketPath('files')}/multipart/complete`, {
+      uploadId,
+      key: 'f',
+      parts: [{ partNumber: 1, etag }],
+    })
     const location = (await tusCreate(service, 'files', 4, { key: 'f' })).headers.get('location') ?? ''
     expect((await tusPatch(service, location, 0, '4444')).status).toBe(204)
     await tusUpload(service, 'files', { key: 'f', content: '55555' })
@@ -222,12 +228,21 @@ describeServer('after changes of files', { config, clock, settings: { projectFol
     const statuses = [
       (await upload(service, 'files', { key: 'f', content: '1', metadata })).status,
       (await tusCreate(service, 'files', 0, { key: 'f', customMetadata })).status,
-      (await tusPatch(service, (await tusCreate(service, 'files', 4, { key: 'f', customMetadata })).headers.get('location') ?? '', 0, '4444')).status,
+      (
+        await tusPatch(
+          service,
+          (await tusCreate(service, 'files', 4, { key: 'f', customMetadata })).headers.get('location') ?? '',
+          0,
+          '4444',
+        )
+      ).status,
     ]
     const uploadId = await createMultipart(service, 'files', { key: 'f', customMetadata: metadata })
     const { etag } = (await uploadPart(service, 'files', { uploadId, partNumber: 1, key: 'f' }, '333')).body
     const parts = [{ partNumber: 1, etag }]
-    statuses.push((await service.post(`${bucketPath('files')}/multipart/complete`, { uploadId, key: 'f', parts })).status)
+    statuses.push(
+      (await service.post(`${bucketPath('files')}/multipart/complete`, { uploadId, key: 'f', parts })).status,
+    )
     expect(statuses).toEqual([422, 422, 422, 422])
     expect(await counts()).toEqual(before)
     await server.elapse(garbageGraceMs + 1)
@@ -237,7 +252,9 @@ describeServer('after changes of files', { config, clock, settings: { projectFol
       for await (const { id } of blobs.listOlderThan(Number.MAX_SAFE_INTEGER)) stored.push(id)
     })
     const { objects } = (await service.get(`${bucketPath('files')}?limit=1000`)).body
-    const others = (await service.get(bucketPath('stamped'))).body.objects.length + (await service.get(bucketPath('sent'))).body.objects.length
+    const others =
+      (await service.get(bucketPath('stamped'))).body.objects.length +
+      (await service.get(bucketPath('sent'))).body.objects.length
     expect(stored).toHaveLength(objects.length + others)
   })
 

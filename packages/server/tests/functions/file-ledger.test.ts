@@ -1,4 +1,4 @@
-/** A ledger of files over kills: each stored, changed and deleted file reaches the function once, whatever was killed. */
+/** A ledger of files over kills: each stored, changed and deleted file reaches the function once. */
 import { describe, expect, test } from 'bun:test'
 import { engines } from '../harness/engines.ts'
 import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
@@ -29,7 +29,11 @@ const paths: readonly Send[] = [
   async ({ service }, key) => {
     const uploadId = await createMultipart(service, 'files', { key })
     const { etag } = (await uploadPart(service, 'files', { uploadId, partNumber: 1, key }, key)).body
-    return service.post(`${bucketPath('files')}/multipart/complete`, { uploadId, key, parts: [{ partNumber: 1, etag }] })
+    return service.post(`${bucketPath('files')}/multipart/complete`, {
+      uploadId,
+      key,
+      parts: [{ partNumber: 1, etag }],
+    })
   },
 ]
 

@@ -1,4 +1,4 @@
-/** Functions before and after changes of files of a real server: on every endpoint that changes files, and in functions. */
+/** Functions before changes of files: on every endpoint that changes files, and in functions. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Auth } from '../../src/config/define.ts'
 import type { Answer, Client } from '../harness/client.ts'
@@ -351,9 +351,9 @@ describeServer('before files', { config, settings: { projectFolder: project.fold
   })
 
   test('[FN-FILE-4] a file that changes while its hooks run is given to them again, and no change is lost', async () => {
-    expect((await server.service.patch(`${filePath('files', 'old')}/metadata`, { wish: 'race', mine: 'yes' })).status).toBe(
-      200,
-    )
+    expect(
+      (await server.service.patch(`${filePath('files', 'old')}/metadata`, { wish: 'race', mine: 'yes' })).status,
+    ).toBe(200)
     expect(await metadataOf('files', 'old')).toMatchObject({ inner: '1', mine: 'yes', kind: 'old' })
   })
 

@@ -9,6 +9,13 @@ export const slug = before('shared.posts', ['insert'], ({ row }) => ({ ...row, s
 export const log = onChange('shared.posts', { on: ['insert'] }, async ({ after }, ctx) => {
   await ctx.service.db('shared').events.insert({ text: 'post ' + after.title, at: ctx.now().toISOString() })
 })
+export const stamp = before('storage.pictures', ['insert'], ({ row }) => {
+  if (row.size > 5) throw new HttpError(422, 'too-large', 'Too large')
+  return { ...row, customMetadata: { stamped: 'yes' } }
+})
+export const picture = onChange('storage.pictures', {}, async ({ operation, after, previous }, ctx) => {
+  await ctx.service.db('shared').events.insert({ text: operation + ' ' + (after ?? previous).key, at: ctx.now().toISOString() })
+})
 export const hourly = schedule('0 * * * *', {}, async (ctx) => {
   await ctx.service.db('shared').events.insert({ text: 'hourly', at: ctx.scheduledAt.toISOString() })
 })
@@ -41,6 +48,7 @@ const config = {
       },
     },
   },
+  storage: { buckets: { pictures: {} } },
 }
 
 interface Who {
@@ -125,6 +133,17 @@ test('[FN-TEST-3] settled() waits until changes have become jobs and the jobs ha
   expect(post.slug).toBe('hello')
   await t.settled()
   expect(await events('post')).toEqual([`post Hello ${timeOf(t.now().toISOString())}`])
+})
+
+test('[FN-TEST-3, FN-FILE-1, FN-FILE-6] files run their functions', async () => {
+  const pictures = t.client.files('pictures')
+  expect(await pictures.upload('p', 'small')).toMatchObject({ customMetadata: { stamped: 'yes' } })
+  await expect(pictures.upload('q', 'too large')).rejects.toMatchObject({ status: 422, slug: 'too-large' })
+  await pictures.delete('p')
+  await t.settled()
+  expect(
+    (await events('')).filter((event) => /^(insert|update|delete) /.test(event)).map((event) => event.slice(0, 8)),
+  ).toEqual(['delete p', 'insert p'])
 })
 
 test('[FN-TEST-4] the clock moves by advance() only, through each due time in order', async () => {

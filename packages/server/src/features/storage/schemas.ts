@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import { textParam } from '../../http/input/query-schema.ts'
 import { batchKeysMax } from '../../limits/storage.ts'
-import type { StoredObject } from './object-rows.ts'
 
 /** `common` requires credentials; `open` accepts public rules or signed URLs in place of them. */
 export const common = { tag: 'Storage', credentials: 'user', rateLimit: 'storage' } as const
@@ -34,21 +33,14 @@ export const fileSchema = z.object({
 /** A file as the API shows it. */
 export type File = z.infer<typeof fileSchema>
 
-export const toFile = ({
-  key,
-  size,
-  contentType,
-  customMetadata,
-  createdAt,
-  etag,
-  uploadedBy,
-}: StoredObject): File => ({
-  key,
-  size,
-  httpMetadata: { contentType },
-  customMetadata,
-  uploaded: createdAt,
-  contentType,
-  etag,
-  uploadedBy,
-})
+/** What of an object a file shows. */
+interface ShownObject extends Pick<File, 'key' | 'size' | 'contentType' | 'customMetadata' | 'etag' | 'uploadedBy'> {
+  readonly createdAt: string
+}
+
+/** An object as `fileSchema` describes it. */
+export const toFile = (object: ShownObject): File => {
+  const { key, size, contentType, customMetadata, createdAt, etag, uploadedBy } = object
+  const httpMetadata = { contentType }
+  return { key, size, httpMetadata, customMetadata, uploaded: createdAt, contentType, etag, uploadedBy }
+}

@@ -86,7 +86,10 @@ export interface FunctionsFor<Config = unknown> {
   before<const Address extends TableAddress<Config>>(
     table: Address,
     on: readonly Operation[],
-    run: (event: BeforeEvent<Config, Address>, ctx: CallerContext<Config>) => Awaitable<ReturnedRow<Config, Address> | undefined>,
+    run: (
+      event: BeforeEvent<Config, Address>,
+      ctx: CallerContext<Config>,
+    ) => Awaitable<ReturnedRow<Config, Address> | undefined>,
   ): BeforeFunction
   /** Runs after a change is committed, at least once, in order per record or file. */
   onChange<const Address extends TableAddress<Config>>(

@@ -70,12 +70,15 @@ const declarations = [
   ['webhook', { url: 'https://example.com/hook', secret: `whsec_${'A'.repeat(32)}` }],
 ] as const
 
-test.each(declarations)('[FN-FILE-10] %s of a bucket is accepted, and of an unknown bucket refused', (kind, options) => {
-  expect(issuesOf(kind, { ...options, table: 'storage.avatars' })).toEqual([])
-  expect(issuesOf(kind, { ...options, table: 'storage.avatar' })).toEqual([
-    'index.ts:3: hook: there is no bucket "avatar". Did you mean "avatars"?',
-  ])
-})
+test.each(declarations)(
+  '[FN-FILE-10] %s of a bucket is accepted, and of an unknown bucket refused',
+  (kind, options) => {
+    expect(issuesOf(kind, { ...options, table: 'storage.avatars' })).toEqual([])
+    expect(issuesOf(kind, { ...options, table: 'storage.avatar' })).toEqual([
+      'index.ts:3: hook: there is no bucket "avatar". Did you mean "avatars"?',
+    ])
+  },
+)
 
 test('[FN-FILE-10] `where` and `fields` of a bucket name fields of files', () => {
   const where = { contentType: 'image/png', 'customMetadata.kind': 'avatar' }

@@ -45,7 +45,7 @@ const viewOfFile = (row: Row): Row => ({
   ),
 })
 
-/** With a namespace called `storage`, its tables are meant and no bucket. The text is the problem of an unknown name. */
+/** With a namespace called `storage`, its tables are meant and no bucket. A text is the problem of an unknown name. */
 export function findHookTarget(address: string, { namespaces, buckets }: Targets): HookTarget | string {
   const [namespace = '', name = ''] = splitAddress(address)
   if (namespace === 'storage' && !namespaces.has(namespace)) {

@@ -18,7 +18,7 @@ const problemOf = ({ message, data }: ApiError): string =>
         .join('; ')
     : message
 
-/** The custom metadata to store. Throws the error of the hook for anything but the proposed file with other metadata. */
+/** The custom metadata to store. Throws the error of the hook for anything but the same file with other metadata. */
 export function parseHookedFile(proposed: StoredObject, { row, fail }: HookedRow): Metadata {
   if (!isObject(row)) throw fail('It must return an object, the file to store, or nothing')
   const file: Readonly<Record<string, unknown>> = toFile(proposed)

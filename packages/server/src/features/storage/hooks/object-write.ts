@@ -1,7 +1,7 @@
 /**
- * Transactions that change objects, with the hooks that run before. A request changes one object in a transaction. The
- * hooks run outside of it: a change that they have not decided rolls it back, the hooks run, and it runs again. A
- * decision holds for one state of the object and one change of it, so an object that changes meanwhile is decided again.
+ * Transactions that change objects, with the hooks that run before. A transaction changes one object. The hooks run
+ * outside of it: a change that they have not decided rolls it back, the hooks run, and it runs again. A decision holds
+ * for one state of the object and one change of it, so an object that changes meanwhile is decided again.
  */
 import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { conflict } from '../../../errors.ts'
