@@ -4,11 +4,11 @@ import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import pg from 'pg'
-import { manualClock } from '../../src/base/clock.ts'
-import { changesRetentionMs } from '../../src/limits/sqlite.ts'
-import { garbageGraceMs } from '../../src/limits/storage.ts'
-import { openFunctionProject } from '../harness/functions.ts'
-import { describeServer, type TestServer } from '../harness/server.ts'
+import { manualClock } from '../../../src/base/clock.ts'
+import { changesRetentionMs } from '../../../src/limits/sqlite.ts'
+import { garbageGraceMs } from '../../../src/limits/storage.ts'
+import { openFunctionProject } from '../../harness/functions.ts'
+import { describeServer, type TestServer } from '../../harness/server.ts'
 import {
   bucketPath,
   createMultipart,
@@ -19,7 +19,7 @@ import {
   tusUpload,
   upload,
   uploadPart,
-} from '../harness/storage/files.ts'
+} from '../../harness/storage/files.ts'
 
 const secret = `whsec_${randomBytes(32).toString('base64')}`
 const messages: { readonly body: string; readonly headers: Record<string, string> }[] = []

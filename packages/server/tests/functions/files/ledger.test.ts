@@ -1,8 +1,8 @@
 /** A ledger of files over kills: each stored, changed and deleted file reaches the function once. */
 import { describe, expect, test } from 'bun:test'
-import { engines } from '../harness/engines.ts'
-import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
-import { bucketPath, createMultipart, filePath, tusUpload, upload, uploadPart } from '../harness/storage/files.ts'
+import { engines } from '../../harness/engines.ts'
+import { type SpawnedServer, spawnServer } from '../../harness/processes/spawn.ts'
+import { bucketPath, createMultipart, filePath, tusUpload, upload, uploadPart } from '../../harness/storage/files.ts'
 
 const filesMax = 90
 const killsMax = 3

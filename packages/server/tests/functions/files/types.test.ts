@@ -3,8 +3,8 @@
  * declaration that they refuse, and on an `@ts-expect-error` that is not followed by an error.
  */
 import { expect, test } from 'bun:test'
-import { defineConfig } from '../../src/config/define.ts'
-import { functionsFor, HttpError } from '../../src/config/sections/functions/define-functions.ts'
+import { defineConfig } from '../../../src/config/define.ts'
+import { functionsFor, HttpError } from '../../../src/config/sections/functions/define-functions.ts'
 
 const config = defineConfig({
   databases: { shared: { tables: { posts: { schema: { title: { type: 'string' } } } } } },

@@ -1,10 +1,10 @@
 /** Functions before changes of files: on every endpoint that changes files, and in functions. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
-import type { Auth } from '../../src/config/define.ts'
-import type { Answer, Client } from '../harness/client.ts'
-import { open } from '../harness/config.ts'
-import { openFunctionProject } from '../harness/functions.ts'
-import { describeServer, type TestServer } from '../harness/server.ts'
+import type { Auth } from '../../../src/config/define.ts'
+import type { Answer, Client } from '../../harness/client.ts'
+import { open } from '../../harness/config.ts'
+import { openFunctionProject } from '../../harness/functions.ts'
+import { describeServer, type TestServer } from '../../harness/server.ts'
 import {
   bucketPath,
   dumpBucket,
@@ -18,7 +18,7 @@ import {
   tusUpload,
   upload,
   uploadPart,
-} from '../harness/storage/files.ts'
+} from '../../harness/storage/files.ts'
 
 const project = openFunctionProject(`
 const mark = async ({ operation, row, previous, caller }, ctx) => {
