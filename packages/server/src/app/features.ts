@@ -101,7 +101,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     }),
   )
   const functions: Functions = keep(functionsOf(shared, records, run))
-  const system = keep(systemOf(shared, { users, storage, api: () => api }))
+  const system = keep(systemOf(shared, { users, storage, functions: () => functions, api: () => api }))
   const all = [
     records,
     subscriptions,
@@ -299,7 +299,17 @@ function roomsOf(
 
 function systemOf(
   { context, engines, listener }: Shared,
-  { users, storage, api }: { readonly users: Users; readonly storage: Storage; readonly api: () => Api },
+  {
+    users,
+    storage,
+    functions,
+    api,
+  }: {
+    readonly users: Users
+    readonly storage: Storage
+    readonly functions: () => Functions
+    readonly api: () => Api
+  },
 ): Feature {
   const { sql, blobs, cluster } = engines
   return createSystem({
@@ -311,9 +321,10 @@ function systemOf(
       return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
     },
     metrics: () => context.metrics.text(),
-    openApi(tables) {
+    functions: () => functions().code.current.outlines,
+    openApi(tables, shown) {
       const { endpoints, socketEndpoints } = api()
-      return buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables })
+      return buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables, functions: shown })
     },
     docsPage,
     docsPageHeaders,

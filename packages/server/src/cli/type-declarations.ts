@@ -11,6 +11,7 @@ import {
   type TableDescription,
 } from '../features/system/schema.ts'
 import { builtInFieldNames } from '../query/table.ts'
+import { typeOfSchema } from './schema-types.ts'
 
 /** What a server's `/api/schema` shows, and names that only the configuration contains. */
 export interface TypeSource extends SchemaDescription {
@@ -72,7 +73,7 @@ const nodeOfRooms = (actions: readonly string[]): Node => ({
 const section = (name: string, members: Node): Readonly<Record<string, Node>> =>
   Object.keys(members).length === 0 ? {} : { [name]: members }
 
-const nodeOfSource = ({ tables, namespaces, buckets, rooms, ...others }: TypeSource): Node => ({
+const nodeOfSource = ({ tables, namespaces, buckets, rooms, functions: _, ...others }: TypeSource): Node => ({
   ...section(
     'databases',
     nodeOf(namespaces, ({ instance }, name) => nodeOfNamespace(tables, name, instance)),
@@ -102,10 +103,20 @@ function print(node: Node, indent: string): string {
   return `{\n${lines.join('')}${indent}}`
 }
 
+/** Functions for the second type of `createClient`; what they return is not known at run time. */
+function formatFunctions(functions: SchemaDescription['functions'] = {}): string {
+  const members = Object.entries(functions).map(([name, { input, streams }]) => {
+    const given = input === null ? 'input?: any' : `input: ${typeOfSchema(input)}`
+    const types = `(${given}) => ${streams ? 'AsyncIterable<any>' : 'any'}`
+    return `  readonly ${propertyName(name)}: { readonly kind: 'rpc'; readonly types?: ${types} }\n`
+  })
+  return members.length === 0 ? '' : `\nexport interface Functions {\n${members.join('')}}\n`
+}
+
 /** The text of the declaration file. */
 export const formatDeclarations = (source: TypeSource): string => `/**
  * Types of a Plinth server for its clients: \`createClient<Config>(url, …)\`. Written by \`plinth types\`; run it again
  * when the configuration has changed.
  */
 export interface Config ${print(nodeOfSource(source), '')}
-`
+${formatFunctions(source.functions)}`

@@ -87,6 +87,8 @@ export const functionTimeoutMsMax = 15 * 60_000
 export const functionInputBytesMax = MiB
 /** A streamed response without values for this long gets a comment, so that no proxy closes the connection. */
 export const functionKeepAliveMs = 15_000
+/** The JSON Schema of an input; a larger one is not shown to clients. */
+export const functionSchemaCharsMax = 64 * KiB
 export const functionNameCharsMax = 64
 export const functionPathCharsMax = 256
 

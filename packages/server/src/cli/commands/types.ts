@@ -20,6 +20,9 @@ export const typesCommand: Command = {
 createClient<import('./plinth').Config>(url, …). Programs beside the configuration
 use \`typeof config\`, which also types what the handlers of rooms take and return.
 
+Functions are written as \`Functions\` where the server shows them:
+createClient<Config, Functions>(url, …).
+
 With --url the types come from the server's /api/schema, which its configuration
 enables with api.schemaEndpoint; with 'authenticated' give PLINTH_SERVICE_KEY.`,
   async run({ options, terminal }) {

@@ -5,6 +5,7 @@ import type { Log } from '../../base/log.ts'
 import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/issues.ts'
 import { type FunctionHosts, LoadError, type Manifest } from '../../engines/hosts/hosts.ts'
+import type { FunctionOutline } from '../../http/pages/openapi-functions.ts'
 import { checkManifest } from './definitions/checks.ts'
 import type { BeforeDefinition, FunctionDefinition, HttpDefinition, RpcDefinition } from './definitions/definition.ts'
 import { createHttpPaths } from './definitions/http-paths.ts'
@@ -25,6 +26,8 @@ export interface CodeDeps {
 export interface LoadedFunctions {
   readonly definitions: readonly FunctionDefinition[]
   readonly served: ServedFunctions
+  /** The functions that callers can invoke, for clients. */
+  readonly outlines: readonly FunctionOutline[]
   /** The functions that run before writes, in their order. */
   readonly hooks: readonly BeforeDefinition[]
   readonly secrets: Readonly<Record<string, string>>
@@ -35,10 +38,22 @@ export interface LoadedFunctions {
 const none: LoadedFunctions = {
   definitions: [],
   served: { rpc: new Map(), paths: () => null },
+  outlines: [],
   hooks: [],
   secrets: {},
   files: [],
 }
+
+const outlineOf = (definition: RpcDefinition | HttpDefinition): FunctionOutline =>
+  definition.kind === 'http'
+    ? { kind: 'http', name: definition.name, method: definition.method, path: definition.path }
+    : {
+        kind: 'rpc',
+        name: definition.name,
+        input: definition.inputSchema,
+        streams: definition.streams,
+        isInternal: definition.caller === 'service',
+      }
 
 export class FunctionCode {
   readonly #deps: CodeDeps
@@ -125,6 +140,7 @@ export class FunctionCode {
     const rpcs = definitions.filter((definition): definition is RpcDefinition => definition.kind === 'rpc')
     return {
       definitions,
+      outlines: [...rpcs, ...https].map(outlineOf),
       hooks: hooksInOrder(definitions, manifest.files),
       served: { rpc: new Map(rpcs.map((definition) => [definition.name, definition])), paths: createHttpPaths(https) },
       secrets: Object.fromEntries(secrets),

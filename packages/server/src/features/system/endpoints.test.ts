@@ -34,6 +34,7 @@ async function ask(name: string, parts: Partial<SystemParts>, caller: Caller = a
     version: '1.2.3',
     findFaults: async () => noFaults,
     metrics: () => 'requests_total 7\n',
+    functions: () => [],
     openApi: (schema) => ({ openapi: '3.1.0', tables: schema }),
     docsPage: '<!doctype html>',
     docsPageHeaders: { 'Referrer-Policy': 'no-referrer' },
@@ -144,7 +145,7 @@ describe('config', () => {
 
 describe('schema', () => {
   const reader = key('schema:endpoint:*:read')
-  const empty = { tables: {}, namespaces: {}, buckets: [], rooms: {} }
+  const empty = { tables: {}, namespaces: {}, buckets: [], rooms: {}, functions: {} }
   const cases: readonly [
     rule: string,
     mode: SystemConfig['schemaEndpoint'],
@@ -178,6 +179,7 @@ describe('schema', () => {
   test('[SYS-14] a reloaded configuration is described immediately, an unchanged one only once', async () => {
     let current: SystemConfig = { ...closed, schemaEndpoint: true }
     let built = 0
+    const none: [] = []
     const endpoints = createSystemEndpoints({
       config: () => current,
       clock,
@@ -185,6 +187,7 @@ describe('schema', () => {
       findFaults: async () => noFaults,
       metrics: () => '',
       openApi: () => ({ built: ++built }),
+      functions: () => none,
       docsPage: '',
       docsPageHeaders: {},
       url: () => '',

@@ -7,6 +7,7 @@ import { formatDatetime } from '../../base/text/datetime.ts'
 import type { Config } from '../../config/config.ts'
 import { authenticationRequired, notFound, unavailable } from '../../errors.ts'
 import { type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
+import type { FunctionOutline } from '../../http/pages/openapi-functions.ts'
 import { json, jsonText } from '../../http/replies/reply.ts'
 import { passwordCharsMax } from '../../limits/api.ts'
 import { createHomeEndpoint, type HomeParts } from './home.ts'
@@ -29,7 +30,9 @@ export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {
   /** All metrics in the Prometheus text format. */
   readonly metrics: () => string | Promise<string>
   /** The OpenAPI document of all endpoints; with the tables and fields of a schema, or without any for null. */
-  readonly openApi: (schema: SchemaDescription | null) => object
+  readonly openApi: (schema: SchemaDescription | null, functions: readonly FunctionOutline[]) => object
+  /** The functions of the application that callers can invoke; another list after each load of its code. */
+  readonly functions: () => readonly FunctionOutline[]
   /** The HTML page that renders the document. */
   readonly docsPage: string
   /** Its security headers. */
@@ -46,9 +49,18 @@ const metricsScope = 'system:metrics:*:read'
 
 export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
   const { config, metrics, docsPage, docsPageHeaders } = parts
-  const schemaText = perConfig(config, (current) => JSON.stringify(describeSchema(current)))
-  const openApiText = perConfig(config, (current) => JSON.stringify(parts.openApi(describeSchema(current))))
-  const bareOpenApiText = perConfig(config, () => JSON.stringify(parts.openApi(null)))
+  const textFor = (isService: boolean, build: (config: SystemConfig, shown: readonly FunctionOutline[]) => object) =>
+    perLoad(config, parts.functions, (current, functions) => {
+      const shown = functions.filter((one) => isService || one.kind === 'http' || !one.isInternal)
+      return JSON.stringify(build(current, shown))
+    })
+  const bothTexts = (build: Parameters<typeof textFor>[1]) => {
+    const [forService, forOthers] = [textFor(true, build), textFor(false, build)]
+    return ({ kind }: Caller): string => (kind === 'service' ? forService() : forOthers())
+  }
+  const schemaText = bothTexts(describeSchema)
+  const openApiText = bothTexts((current, shown) => parts.openApi(describeSchema(current, shown), shown))
+  const bareOpenApiText = textFor(false, () => parts.openApi(null, []))
 
   return [
     createHomeEndpoint({ ...parts, maySeeSchema }),
@@ -86,9 +98,9 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/schema'],
       tag,
-      summary: 'Get the schema of tables, namespaces, buckets and rooms',
+      summary: 'Get the schema of tables, namespaces, buckets, rooms and functions',
       description:
-        'For generators of types. Depending on `api.schemaEndpoint` disabled, public, or for users and service keys. Never contains access rules or hidden fields.',
+        'For generators of types. Depending on `api.schemaEndpoint` disabled, public, or for users and service keys. Never contains access rules or hidden fields; functions that only service keys may call are described to service keys alone.',
       credentials: 'rules',
       scope: () => schemaScope,
       rateLimit: 'global',
@@ -98,7 +110,7 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
         const mode = config().schemaEndpoint
         if (mode === false) throw notFound('Schema')
         if (!maySeeSchema(mode, caller)) throw authenticationRequired()
-        return jsonText(schemaText())
+        return jsonText(schemaText(caller))
       },
     }),
     endpoint({
@@ -107,13 +119,13 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       paths: ['/openapi.json'],
       tag,
       summary: 'Get the OpenAPI document',
-      description: 'Contains tables and fields only if the caller may read `/api/schema`.',
+      description: 'Contains tables, fields and functions only if the caller may read `/api/schema`.',
       credentials: 'public',
       rateLimit: 'global',
       replies: { 200: { description: 'OpenAPI 3.1', schema: z.record(z.string(), z.unknown()) } },
       handle({ caller }) {
         const showsSchema = maySeeSchema(config().schemaEndpoint, caller)
-        return jsonText(showsSchema ? openApiText() : bareOpenApiText())
+        return jsonText(showsSchema ? openApiText(caller) : bareOpenApiText())
       },
     }),
     endpoint({
@@ -188,6 +200,10 @@ const schemaSchema = z.object({
   namespaces: z.record(z.string(), z.object({ instance: z.boolean() })),
   buckets: z.array(z.string()),
   rooms: z.record(z.string(), z.object({ actions: z.array(z.string()) })),
+  functions: z.record(
+    z.string(),
+    z.object({ input: z.record(z.string(), z.unknown()).nullable(), streams: z.boolean() }),
+  ),
 })
 
 /** The state of each engine, and the reasons of faults, which may contain file and host names. */
@@ -232,12 +248,18 @@ function maySeeSchema(mode: SystemConfig['schemaEndpoint'], caller: Caller): boo
   return mode === true || caller.kind === 'user'
 }
 
-/** Caches a value per loaded configuration object; a reload replaces both. */
-function perConfig<T>(config: () => SystemConfig, build: (config: SystemConfig) => T): () => T {
-  let last: { readonly of: SystemConfig; readonly built: T } | null = null
+type Functions = readonly FunctionOutline[]
+
+/** Caches a value per loaded configuration and code of functions; a reload replaces them. */
+function perLoad<T>(
+  config: () => SystemConfig,
+  functions: () => Functions,
+  build: (config: SystemConfig, functions: Functions) => T,
+): () => T {
+  let last: { readonly of: SystemConfig; readonly and: Functions; readonly built: T } | null = null
   return () => {
-    const current = config()
-    if (last?.of !== current) last = { of: current, built: build(current) }
+    const [current, loaded] = [config(), functions()]
+    if (last?.of !== current || last.and !== loaded) last = { of: current, and: loaded, built: build(current, loaded) }
     return last.built
   }
 }

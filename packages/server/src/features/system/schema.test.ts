@@ -73,6 +73,7 @@ describe('describeSchema', () => {
       namespaces: { shared: { instance: false } },
       buckets: [],
       rooms: {},
+      functions: {},
       tables: {
         posts: {
           namespace: 'shared',
@@ -121,6 +122,6 @@ describe('describeSchema', () => {
   })
 
   test('[SYS-7] a configuration without tables has an empty description', () => {
-    expect(describeSchema(new Map())).toEqual({ tables: {}, namespaces: {}, buckets: [], rooms: {} })
+    expect(describeSchema(new Map())).toEqual({ tables: {}, namespaces: {}, buckets: [], rooms: {}, functions: {} })
   })
 })

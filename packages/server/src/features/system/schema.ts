@@ -4,6 +4,7 @@
  * may read it.
  */
 import type { Config } from '../../config/config.ts'
+import type { FunctionOutline } from '../../http/pages/openapi-functions.ts'
 import type { Field, FieldType, Index, Table } from '../../query/table.ts'
 
 export interface FieldDescription {
@@ -36,14 +37,15 @@ export interface SchemaDescription {
   readonly buckets: readonly string[]
   /** The types of the actions that clients may send to rooms of a namespace. */
   readonly rooms: Readonly<Record<string, { readonly actions: readonly string[] }>>
+  /** Functions of kind `rpc`, with the JSON Schema of their input where it is known. */
+  readonly functions: Readonly<Record<string, { readonly input: object | null; readonly streams: boolean }>>
 }
 
 /** Describes everything that is declared, in order of declaration. */
-export function describeSchema({
-  namespaces,
-  buckets,
-  rooms,
-}: Pick<Config, 'namespaces' | 'buckets' | 'rooms'>): SchemaDescription {
+export function describeSchema(
+  { namespaces, buckets, rooms }: Pick<Config, 'namespaces' | 'buckets' | 'rooms'>,
+  functions: readonly FunctionOutline[] = [],
+): SchemaDescription {
   const tables = [...namespaces.values()].flatMap(({ tables }) => [...tables.values()].map(({ table }) => table))
   const uses = new Map<string, number>()
   for (const { name } of tables) uses.set(name, (uses.get(name) ?? 0) + 1)
@@ -54,6 +56,9 @@ export function describeSchema({
     buckets: [...buckets.keys()],
     rooms: Object.fromEntries(
       [...rooms].map(([name, { code }]) => [name, { actions: Object.keys(code.actions ?? {}) }]),
+    ),
+    functions: Object.fromEntries(
+      functions.flatMap((one) => (one.kind === 'rpc' ? [[one.name, { input: one.input, streams: one.streams }]] : [])),
     ),
   }
 }

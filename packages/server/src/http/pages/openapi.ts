@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { Field, FieldType } from '../../query/table.ts'
 import type { Credentials, Endpoint, SocketEndpoint } from '../endpoint.ts'
 import { defaultKey } from '../input/query-schema.ts'
+import { describeFunctions, type FunctionOutline } from './openapi-functions.ts'
 
 /** The public part of a table: its declared fields without hidden ones. */
 export interface TableOutline {
@@ -22,12 +23,14 @@ export interface OpenApiParts {
   readonly version: string
   /** Tables by displayed name; null omits all tables. */
   readonly tables: { readonly tables: Readonly<Record<string, TableOutline>> } | null
+  /** Functions of the application that are shown. */
+  readonly functions?: readonly FunctionOutline[]
 }
 
 type Json = Readonly<Record<string, unknown>>
 
 /** Builds the document. Throws `Error` for a schema that JSON Schema cannot express. */
-export function buildOpenApi({ endpoints, sockets, version, tables }: OpenApiParts): Json {
+export function buildOpenApi({ endpoints, sockets, version, tables, functions = [] }: OpenApiParts): Json {
   const paths: Record<string, Record<string, Json>> = {}
   for (const endpoint of endpoints) {
     for (const path of endpoint.paths) {
@@ -38,6 +41,8 @@ export function buildOpenApi({ endpoints, sockets, version, tables }: OpenApiPar
     }
   }
   for (const socket of sockets) paths[socket.path] = { ...paths[socket.path], get: describeSocket(socket) }
+  const described = describeFunctions(functions)
+  for (const [path, operations] of Object.entries(described.paths)) paths[path] = { ...paths[path], ...operations }
   const tags = [...new Set([...endpoints, ...sockets].map(({ tag }) => tag))].map((name) => ({ name }))
   return {
     openapi: '3.1.0',
@@ -46,7 +51,7 @@ export function buildOpenApi({ endpoints, sockets, version, tables }: OpenApiPar
     tags,
     paths,
     components: {
-      schemas: { Error: errorSchema, ...describeTables(tables?.tables ?? {}) },
+      schemas: { Error: errorSchema, ...describeTables(tables?.tables ?? {}), ...described.schemas },
       responses: { Error: errorResponse },
       securitySchemes: {
         bearer: {

@@ -29,6 +29,8 @@ export interface RpcDefinition extends Named, Invocable {
   readonly caller: 'anyone' | 'user' | 'service' | 'function'
   /** The JSON Schema of the input; null if there is none. */
   readonly inputSchema: object | null
+  /** Whether it yields. */
+  readonly streams: boolean
 }
 
 export interface HttpDefinition extends Named, Invocable {

@@ -56,6 +56,7 @@ const shapes = {
     limit,
     timeout: timeout.default(functionTimeoutMs),
     input,
+    streams: z.literal(true).optional(),
   }),
   http: strictObject({
     method: z.enum(['get', 'post', 'put', 'patch', 'delete', 'all']),
@@ -100,13 +101,14 @@ type Named = Pick<FunctionDefinition, 'name' | 'location'>
 const definers: { readonly [K in Kind]: (named: Named, shaped: Shaped<K>) => FunctionDefinition } = {
   before: (named, shaped) => ({ ...named, kind: 'before', ...shaped }),
   onChange: (named, { timeout: timeoutMs, ...shaped }) => ({ ...named, kind: 'onChange', ...shaped, timeoutMs }),
-  rpc: (named, { timeout: timeoutMs, input: schema, caller, ...shaped }) => ({
+  rpc: (named, { timeout: timeoutMs, input: schema, caller, streams, ...shaped }) => ({
     ...named,
     kind: 'rpc',
     ...shaped,
     caller: caller === true ? 'function' : caller,
     timeoutMs,
     inputSchema: typeof schema === 'object' ? schema : null,
+    streams: streams === true,
   }),
   http: (named, { timeout: timeoutMs, ...shaped }) => ({ ...named, kind: 'http', ...shaped, timeoutMs }),
   schedule: (named, { timeout: timeoutMs, ...shaped }) => ({ ...named, kind: 'schedule', ...shaped, timeoutMs }),
