@@ -236,6 +236,7 @@ describeServer('system with an open schema', { config: openConfig }, (server) =>
       namespaces: { shared: { instance: false }, workspace: { instance: true } },
       buckets: ['avatars', 'docs'],
       rooms: { game: { actions: ['move', 'chat'] }, lobby: { actions: [] } },
+      functions: {},
     })
     expect([body.tables['workspace.twin'].name, body.tables.posts.name]).toEqual(['twin', 'posts'])
     expect([body.tables.loose.schemaless, body.tables.posts.schemaless]).toEqual([true, false])
