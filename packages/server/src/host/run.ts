@@ -136,9 +136,8 @@ const runs: { readonly [Kind in Exclude<Exported['kind'], 'before'>]: Run<Kind> 
 
 /** What the server has refused to the caller is the caller's response. */
 function refusalOf(error: unknown, refusals: CallerRefusals): HostFailure | null {
-  if (!refusals.includes(error)) return null
-  const { status, slug, message, data } = error
-  return { kind: 'refused', status, slug, message, ...(data === undefined ? {} : { data }) }
+  const refusal = refusals.find(error)
+  return refusal && { kind: 'refused', ...refusal }
 }
 
 function failureOf(error: unknown): HostFailure {
