@@ -106,8 +106,7 @@ export class LiveQuery implements Observer, Subscriber {
 
   /** The first complete list. Rejects if the server refuses it; while the server is away, it waits. */
   get ready(): Promise<unknown> {
-    if (this.#ready) return this.#ready
-    this.#ready = new Promise((resolve, reject) => {
+    this.#ready ??= new Promise((resolve, reject) => {
       let leave: (() => void) | undefined
       const finish = (): void => {
         const { items, record = items } = this.current
@@ -198,9 +197,7 @@ export class LiveQuery implements Observer, Subscriber {
     const isSubscribed = type === 'subscribed'
     if (isSubscribed || type === 'down') this.#isConnected = isSubscribed
     if (type === 'resync' || (isSubscribed && !(message.recovered && this.#isListed))) void this.#list(false)
-    else if (isSubscribed || type === 'down') this.#apply([])
-    else if (type === 'db_change') this.#apply([message as Change])
-    else if (type === 'batch_changes') this.#apply(message.changes as Change[])
+    else this.#apply((type === 'db_change' ? [message] : (message.changes ?? [])) as Change[])
   }
 
   /** Reads the list, until that succeeds or is refused. What changes meanwhile is applied to it afterwards. */

@@ -8,28 +8,20 @@ function matchesTuple(row: Row, [field, op, value]: Tuple): boolean {
   if (value === null) return (op === '==') === (actual === null)
   if (actual === null) return op === 'not in' && (value as unknown[]).length === 0
   const order = compareValues(actual, value)
-  switch (op) {
-    case '==':
-      return actual === value
-    case '!=':
-      return actual !== value
-    case '>':
-      return order > 0
-    case '>=':
-      return order >= 0
-    case '<':
-      return order < 0
-    case '<=':
-      return order <= 0
-    case 'contains':
-      return `${actual}`.includes(`${value}`)
-    case 'in':
-      return (value as unknown[]).includes(actual)
-    case 'not in':
-      return !(value as unknown[]).includes(actual)
-    default:
-      return true
+  const isListed = Array.isArray(value) && value.includes(actual)
+  const results: Readonly<Record<string, boolean>> = {
+    '==': order === 0,
+    '!=': order !== 0,
+    '>': order > 0,
+    '>=': order >= 0,
+    '<': order < 0,
+    '<=': order <= 0,
+    contains: `${actual}`.includes(`${value}`),
+    in: isListed,
+    'not in': !isListed,
   }
+  // The server decides what is near or within.
+  return results[op] ?? true
 }
 
 export const matches = (row: Row, { filter = [], orFilter }: QueryParts): boolean =>

@@ -97,8 +97,9 @@ export function createWrites(observers: ReadonlySet<Observer>) {
         changed.set(id, isShown ? next : null)
       }
       if (changed.size === 0) return { rows: window.rows, pending }
-      const rows = [...changed.values(), ...window.rows.filter(({ id }) => !changed.has(id))]
-      return { rows: rows.filter((row) => row !== null).sort(window.compare), pending }
+      const rows = window.rows.filter(({ id }) => !changed.has(id))
+      for (const row of changed.values()) if (row) window.insert(rows, row)
+      return { rows, pending }
     },
 
     /** Shows a write while `send` is under way. */

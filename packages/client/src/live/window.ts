@@ -40,15 +40,27 @@ export class Window {
     this.bound = isComplete ? undefined : this.rows.at(-1)
   }
 
+  /** Adds a row at its place to rows in order. */
+  insert(rows: Row[], row: Row): void {
+    let at = 0
+    for (let end = rows.length; at < end; ) {
+      const middle = (at + end) >> 1
+      if (this.compare(rows[middle] as Row, row) < 0) at = middle + 1
+      else end = middle
+    }
+    rows.splice(at, 0, row)
+  }
+
   /** Applies that a row is in the query's result, null that it is not. What is older than a known row is ignored. */
   set(id: string, row: Row | null, version: number | undefined): void {
     const known = this.get(id)
     if (known && isOlder(version, findVersion(known))) return
-    const others = this.rows.filter((other) => other !== known)
-    // The others are in order, so that sorting compares each row once.
-    this.rows = row && this.covers(row) ? [...others, row].sort(this.compare) : others
-    if (this.rows.length <= this.limit + 2 * spareRows) return
-    this.rows = this.rows.slice(0, this.limit + spareRows)
+    const rows = [...this.rows]
+    if (known) rows.splice(rows.indexOf(known), 1)
+    if (row && this.covers(row)) this.insert(rows, row)
+    this.rows = rows
+    if (rows.length <= this.limit + 2 * spareRows) return
+    this.rows = rows.slice(0, this.limit + spareRows)
     this.bound = this.rows.at(-1)
   }
 }
