@@ -3,7 +3,7 @@
  * its last cursor after a disconnect, so that it misses no change.
  */
 import type { Core } from '../core/core.ts'
-import { PlinthError } from '../core/error.ts'
+import { type ErrorDetails, PlinthError } from '../core/error.ts'
 import { type Message, ReconnectingSocket } from '../core/socket.ts'
 import type { QueryParts } from '../records/query.ts'
 
@@ -31,13 +31,6 @@ export interface Subscriber {
   receive(message: Message): void
   /** The server refuses the subscription. */
   refuse(error: PlinthError): void
-}
-
-/** HTTP statuses and slugs of the socket's error codes. */
-const refusals: Readonly<Record<string, readonly [status: number, slug: string]>> = {
-  NOT_AUTHENTICATED: [401, 'authentication-required'],
-  CHANNEL_ACCESS_DENIED: [403, 'access-denied'],
-  INVALID_CHANNEL: [404, 'not-found'],
 }
 
 /** A channel of one socket, which queries with the same conditions share. */
@@ -73,12 +66,13 @@ function createLiveSocket(core: Core) {
     const channel = channels.get(name)
     if (!channel) return
     const { subscribers, request } = channel
-    const { type, code, cursor = request.since } = message
+    const { type, cursor = request.since } = message
     request.since = cursor
-    if (/^(RATE_LIMITED|UNAVAILABLE)$/.test(code as string)) setTimeout(() => subscribe(name), busyWaitMs)
+    const error = type === 'error' && new PlinthError(message as Message & ErrorDetails)
+    if (error && error.retryable) setTimeout(() => subscribe(name), busyWaitMs)
     else
       for (const subscriber of subscribers)
-        if (type === 'error') subscriber.refuse(errorOf(message))
+        if (error) subscriber.refuse(error)
         else subscriber.receive(message)
   }
 
@@ -106,11 +100,6 @@ function createLiveSocket(core: Core) {
       }
     },
   }
-}
-
-function errorOf({ code, message }: Message): PlinthError {
-  const [status, slug] = refusals[code as string] ?? [400, 'invalid-input']
-  return new PlinthError({ status, slug, message: message as string })
 }
 
 /** Adds a subscription; returns the function that ends it. */

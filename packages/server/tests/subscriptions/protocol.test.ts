@@ -186,7 +186,8 @@ describeServer('protocol', { config }, (server) => {
     ])('[SUB-8] subscribe %j is refused, and the socket stays open', async (message, code) => {
       const socket = await watch(server.url, { token: await server.token('ann') })
       socket.send({ type: 'subscribe', ...message })
-      expect(await socket.next()).toMatchObject({ type: 'error', code, message: expect.any(String) })
+      const [status, slug] = code === 'INVALID_CHANNEL' ? [404, 'not-found'] : [400, 'invalid-input']
+      expect(await socket.next()).toMatchObject({ type: 'error', code, message: expect.any(String), status, slug })
       await server.service.post(items, { title: 'still' })
       expect((await socket.next()).data.title).toBe('still')
       await socket.close()
@@ -276,7 +277,7 @@ describeServer('protocol', { config }, (server) => {
         const response = await socket.next()
         return response.message === 'Too many messages' ? subscribe(channel) : response
       }
-      expect(await subscribe(`${itemsChannel}:100`)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' })
+      expect(await subscribe(`${itemsChannel}:100`)).toMatchObject({ type: 'error', code: 'RATE_LIMITED', status: 429 })
       expect(await subscribe(`${itemsChannel}:1`)).toMatchObject({ type: 'subscribed' })
       await socket.close()
     })

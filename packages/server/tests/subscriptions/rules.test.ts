@@ -62,7 +62,12 @@ describeServer('rules', { config: configOf(true) }, (server) => {
     expect((await mine.next()).data).toMatchObject({ n: 1, pin: '1234' })
     expect((await anonymous.next()).data).toMatchObject({ n: 1 })
     await server.reload(configOf((auth: unknown) => auth !== null && { n: 2 }, ['pin']))
-    expect(await anonymous.next()).toMatchObject({ type: 'error', code: 'CHANNEL_ACCESS_DENIED' })
+    expect(await anonymous.next()).toMatchObject({
+      type: 'error',
+      code: 'CHANNEL_ACCESS_DENIED',
+      status: 403,
+      slug: 'access-denied',
+    })
     await server.service.post(items, { n: 1, pin: '1234' })
     await server.service.post(items, { n: 2, pin: '1234' })
     const seen = await mine.until(({ data }) => data?.n === 2)

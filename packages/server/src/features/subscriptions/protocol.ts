@@ -228,6 +228,16 @@ export interface SubscriptionErrorMessage extends Omit<ErrorMessage, 'code'> {
   readonly code: SocketErrorCodeOn<'subscriptions'>
   /** The channel that the refused message names, or that ended because a changed configuration denies it. */
   readonly channel?: string
+  /** The status with which HTTP refuses the same. Present where a message or a channel is refused. */
+  readonly status?: number
+  /** The slug with which HTTP refuses the same. Present with `status`. */
+  readonly slug?:
+    | 'invalid-input'
+    | 'authentication-required'
+    | 'access-denied'
+    | 'not-found'
+    | 'rate-limited'
+    | 'unavailable'
 }
 
 /** What the server sends over a subscription socket. */

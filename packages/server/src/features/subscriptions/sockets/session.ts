@@ -17,7 +17,7 @@ import type { Broadcasts } from '../broadcasts/broadcast.ts'
 import type { SubscriptionAuthSuccessMessage, SubscriptionServerMessage } from '../protocol.ts'
 import { parseClientMessage, type ReceivedBroadcast, type ReceivedMessage } from './parse-message.ts'
 import { SocketSubscriptions, type SocketSubscriptionsDeps } from './socket-subscriptions.ts'
-import { SubscriptionError } from './subscription-error.ts'
+import { errorMessage, SubscriptionError } from './subscription-error.ts'
 
 export interface SessionDeps extends SocketSubscriptionsDeps {
   readonly broadcasts: Broadcasts
@@ -58,7 +58,7 @@ export class SubscriptionSession implements SocketHandler<SubscriptionServerMess
         this.#subscriptions.sendUnrecovered(channel, cursor),
       )
       for (const channel of revoked)
-        this.#connection.send({ type: 'error', code: 'CHANNEL_ACCESS_DENIED', message: 'Access denied', channel })
+        this.#connection.send({ ...errorMessage('CHANNEL_ACCESS_DENIED', 'Access denied'), channel })
     })
   }
 
@@ -138,7 +138,7 @@ export class SubscriptionSession implements SocketHandler<SubscriptionServerMess
       if (!(error instanceof SubscriptionError) && !(error instanceof EngineError)) throw error
       const { code, message } = error instanceof SubscriptionError ? error : unavailable()
       const named = typeof channel === 'string' && channel.length <= channelCharsMax ? { channel } : {}
-      this.#connection.send({ type: 'error', code, message, ...named })
+      this.#connection.send({ ...errorMessage(code, message), ...named })
       if (code === 'NOT_AUTHENTICATED') this.#connection.close(closeCodes.badMessage, code)
     }
   }
