@@ -8,18 +8,18 @@ export interface Listeners<Args extends readonly unknown[] = []> {
 }
 
 export function createListeners<Args extends readonly unknown[] = []>(): Listeners<Args> {
-  // Boxed, so that one function added twice is called twice and removed once.
-  const all = new Set<{ readonly call: (...args: Args) => void }>()
+  // By keys of their own, so that one function added twice is called twice and removed once.
+  const all = new Map<object, (...args: Args) => void>()
   return {
-    add(call) {
-      const entry = { call }
-      all.add(entry)
-      return () => all.delete(entry)
+    add(listener) {
+      const key = {}
+      all.set(key, listener)
+      return () => all.delete(key)
     },
     emit(...args) {
-      for (const { call } of [...all])
+      for (const listener of [...all.values()])
         try {
-          call(...args)
+          listener(...args)
         } catch (error) {
           console.error(error)
         }

@@ -11,9 +11,8 @@ export function createLocalValues({ url, options }: Core) {
   /** One access after the other, so that none reads what an earlier one is about to replace. */
   let accesses: Promise<unknown> = Promise.resolve()
   const access = <Value>(run: () => Value | Promise<Value>): Promise<Value | undefined> => {
-    const result = accesses.then(run).catch(() => undefined)
-    accesses = result
-    return result
+    accesses = accesses.then(run).catch(() => undefined)
+    return accesses as Promise<Value | undefined>
   }
   return {
     storage,

@@ -40,8 +40,8 @@ const lingerMs = 1_000
 
 /** A short name of a query, so that equal queries of all clients share one subscription on the server. */
 function tagOf(text: string): string {
-  // A hash below 2 ** 44, times 257, is an exact number.
-  const add = (hash: number, char: string): number => (hash * 257 + (char.codePointAt(0) as number)) % 0xfffffffffef
+  // A hash below 10 ** 13, times 257, is an exact number.
+  const add = (hash: number, char: string): number => (hash * 257 + (char.codePointAt(0) as number)) % 1e13
   return [...text].reduce(add, 0).toString(36)
 }
 

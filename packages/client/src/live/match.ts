@@ -6,7 +6,7 @@ import { compareValues } from './order.ts'
 function matchesTuple(row: Row, [field, op, value]: Tuple): boolean {
   const actual = row[field] ?? null
   if (value === null) return (op === '==') === (actual === null)
-  if (actual === null) return op === 'not in' && (value as unknown[]).length === 0
+  if (actual === null) return op === 'not in' && !(value as unknown[]).length
   const order = compareValues(actual, value)
   const isListed = Array.isArray(value) && value.includes(actual)
   const results: Readonly<Record<string, boolean>> = {

@@ -102,17 +102,16 @@ function createLiveSocket(core: Core) {
   }
 }
 
+type LiveSocket = ReturnType<typeof createLiveSocket>
+
 /** Adds a subscription; returns the function that ends it. */
 export type Subscribe = (subscriber: Subscriber) => () => void
 
 export function createSubscribe(core: Core): Subscribe {
-  const sockets: ReturnType<typeof createLiveSocket>[] = []
+  const sockets: LiveSocket[] = []
   return (subscriber) => {
-    let found = sockets.find(({ channels }) => channels.has(subscriber.channel) || channels.size < channelsPerSocket)
-    if (!found) {
-      found = createLiveSocket(core)
-      sockets.push(found)
-    }
-    return found.add(subscriber)
+    const isOpen = ({ channels }: LiveSocket) => channels.has(subscriber.channel) || channels.size < channelsPerSocket
+    if (!sockets.some(isOpen)) sockets.push(createLiveSocket(core))
+    return (sockets.find(isOpen) as LiveSocket).add(subscriber)
   }
 }
