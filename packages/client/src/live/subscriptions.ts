@@ -68,8 +68,8 @@ function createLiveSocket(core: Core) {
     const { subscribers, request } = channel
     const { type, cursor = request.since } = message
     request.since = cursor
-    const error = type === 'error' && new PlinthError(message as Message & ErrorDetails)
-    if (error && error.retryable) setTimeout(() => subscribe(name), busyWaitMs)
+    const error = type === 'error' ? new PlinthError(message as Message & ErrorDetails) : undefined
+    if (error?.retryable) setTimeout(() => subscribe(name), busyWaitMs)
     else
       for (const subscriber of subscribers)
         if (error) subscriber.refuse(error)
