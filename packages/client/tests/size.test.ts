@@ -24,7 +24,7 @@ const shared = (module: string): Entry['bundles'] => {
 }
 
 const entries: readonly Entry[] = [
-  { name: 'core + records', budget: 4_000, ceiling: 4_130, bundles: async () => [await clientBundle(['records'])] },
+  { name: 'core + records', budget: 4_000, ceiling: 4_240, bundles: async () => [await clientBundle(['records'])] },
   { name: 'storage (auth, files, push)', budget: 400, bundles: shared(storage) },
   { name: 'socket (live, rooms)', budget: 1_200, bundles: shared(socket) },
   { name: 'auth', budget: 2_400, ceiling: 2_590, bundles: feature('auth', [storage]) },
@@ -33,7 +33,7 @@ const entries: readonly Entry[] = [
   { name: 'rooms', budget: 2_400, bundles: feature('rooms', [socket]) },
   { name: 'push', budget: 600, bundles: feature('push', [storage]) },
   { name: 'functions', budget: 400, bundles: feature('functions') },
-  { name: 'everything', budget: 15_000, bundles: async () => [await allBundle()] },
+  { name: 'everything', budget: 15_000, ceiling: 15_110, bundles: async () => [await allBundle()] },
   { name: 'React', budget: 1_600, bundles: async () => [await moduleBundle('react/index.ts', ['react'])] },
   { name: 'Svelte', budget: 800, bundles: async () => [await moduleBundle('svelte/index.ts')] },
   { name: 'Vue', budget: 800, bundles: async () => [await moduleBundle('vue/index.ts', ['vue'])] },
