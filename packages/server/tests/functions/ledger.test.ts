@@ -85,12 +85,12 @@ const paths: readonly ((server: SpawnedServer, at: number) => Promise<unknown>)[
 
 const all = async (server: SpawnedServer, table: string): Promise<readonly Record<string, string>[]> => {
   const items: Record<string, string>[] = []
-  for (let cursor = ''; ; ) {
-    const after = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const { body } = await server.service.get(`/api/db/shared/tables/${table}?limit=100&sort=id:asc${after}`)
+  for (let after = ''; ; ) {
+    const page = `limit=100&sort=id:asc&after=${encodeURIComponent(after)}`
+    const { body } = await server.service.get(`/api/db/shared/tables/${table}?${page}`)
     items.push(...body.items)
-    cursor = body.cursor ?? ''
-    if (cursor === '') return items
+    if (!body.hasMore) return items
+    after = body.cursor
   }
 }
 
