@@ -103,7 +103,6 @@ async function measure(engine: string, shared: Shared | null): Promise<void> {
     for (let at = 0; at < 200; at++) await insert(post)
     await timesOf(post, (times) => times.lags.length, 200)
     const { inserts, lags } = await measureLag(post)
-    console.error('lag measured')
     const perSecond = await measureJobs(post)
     const echo = await latencyOf(() => post('/api/fn/echo', { n: 1 }))
     const plain = await latencyOf(() => post('/api/db/shared/tables/orders/batch', {}))

@@ -38,6 +38,68 @@ export function findAnomaly(
   return cycle && `cycle: ${cycle.join(' → ')}`
 }
 
+/** A committed transaction that reads the last writer of registers and writes some of those that it has read. */
+export interface ObservedRegisters {
+  readonly id: string
+  readonly begin: number
+  readonly end: number
+  /** The transaction that had written each register last; null for none. */
+  readonly reads: ReadonlyMap<string, string | null>
+  readonly written: readonly string[]
+}
+
+/**
+ * What is wrong with a history in which each write of a register follows a read of it, so that the reads give the order
+ * of the writes; null where nothing is. `final` has the last writer of each register. Takes time in proportion to the
+ * history.
+ */
+export function findRegisterAnomaly(
+  history: readonly ObservedRegisters[],
+  final: ReadonlyMap<string, string | null>,
+): string | null {
+  const following = new Map(history.map(({ id }) => [id, new Set<string>()]))
+  const precedes = (first: string | null | undefined, second: string): void => {
+    if (typeof first === 'string' && first !== second) following.get(first)?.add(second)
+  }
+  for (const [register, last] of final) {
+    const writers = history.filter(({ written }) => written.includes(register))
+    const nextOf = new Map(writers.map(({ id, reads }) => [reads.get(register) ?? null, id]))
+    if (nextOf.size < writers.length) return `an update of ${register} is lost`
+    let [count, at]: [number, string | null] = [0, null]
+    for (let next = nextOf.get(at); next !== undefined && count < writers.length; next = nextOf.get(at)) {
+      precedes(at, next)
+      at = next
+      count++
+    }
+    if (count < writers.length || at !== last) return `the writes of ${register} do not end in ${last}`
+    for (const { id, reads } of history) {
+      if (!reads.has(register)) continue
+      const read = reads.get(register) ?? null
+      precedes(read, id)
+      const next = nextOf.get(read)
+      if (next !== undefined) precedes(id, next)
+    }
+  }
+  addTimeline(history, following)
+  const cycle = findCycle(following)
+  return cycle && `cycle: ${cycle.join(' → ')}`
+}
+
+/** The order in time, by a node for each end: one edge to it and one from it for each transaction. */
+function addTimeline(history: readonly ObservedRegisters[], following: Map<string, Set<string>>): void {
+  const ends = [...history].sort((a, b) => a.end - b.end)
+  for (const [at, { id }] of ends.entries()) {
+    following.get(id)?.add(`end ${at}`)
+    following.set(`end ${at}`, new Set(at + 1 < ends.length ? [`end ${at + 1}`] : []))
+  }
+  const begins = [...history].sort((a, b) => a.begin - b.begin)
+  let before = 0
+  for (const { id, begin } of begins) {
+    while (before < ends.length && (ends[before] as ObservedRegisters).end < begin) before++
+    if (before > 0) following.get(`end ${before - 1}`)?.add(id)
+  }
+}
+
 function findCycle(following: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] | null {
   const done = new Set<string>()
   for (const start of following.keys()) {
