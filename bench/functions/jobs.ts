@@ -1,7 +1,7 @@
 /**
- * Jobs on both engines: `node scripts/run.mjs bench/functions/jobs.ts [seconds] [postgres]`. The time from the request of a change
- * to the start of its job at 1,000 changes per second, beside that of the request itself; jobs per second of a queue;
- * and calls one after the other, beside a request that runs no function.
+ * Jobs on both engines: `node scripts/run.mjs bench/functions/jobs.ts [seconds] [postgres]`. The time from the request
+ * of a change to the start of its job at 1,000 changes per second, beside that of the request itself; jobs per second
+ * of a queue; and calls one after the other, beside a request that runs no function.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'

@@ -1,6 +1,7 @@
 /**
- * A schedule of every second on three nodes, of which one dies while it runs it. Each node has a clock of its own: a node
- * whose clock stands still renews, claims and reports nothing, as a dead one. `PLINTH_SCHEDULE_SECONDS` makes it longer.
+ * A schedule of every second on three nodes, of which one dies while it runs it. Each node has a clock of its own: one
+ * whose clock stands still renews, claims and reports nothing, as a dead one. `PLINTH_SCHEDULE_SECONDS` makes it
+ * longer.
  */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
@@ -9,14 +10,16 @@ import { sharedEngine } from '../harness/engines.ts'
 import { declare, openNode, openStorage } from '../harness/functions/background-node.ts'
 
 const seconds = Number(process.env.PLINTH_SCHEDULE_SECONDS ?? 60)
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 if (sharedEngine)
   describe('schedules on three nodes', () => {
     test('[FN-SCHEDULE-1, FN-JOB-3] each second runs once and in order, also while a node dies', async () => {
       await using stack = new AsyncDisposableStack()
       const storage = await openStorage(sharedEngine as NonNullable<typeof sharedEngine>, stack)
-      const declared = declare([], { schedules: [{ name: 'tick', cron: '* * * * * *', tz: null, missed: 'skip' }] })
+      const declared = declare([], {
+        schedules: [{ name: 'everySecond', cron: '* * * * * *', tz: null, missed: 'skip' }],
+      })
       const startMs = Math.floor(storage.clock.now() / 1000) * 1000
       let running = 0
       let overlapping = 0
@@ -39,7 +42,7 @@ if (sharedEngine)
             return
           }
           overlapping = Math.max(overlapping, ++running)
-          for (const _ of [1, 2, 3]) await turn()
+          for (const _ of [1, 2, 3]) await tick()
           running--
           ended.push({ second: (Date.parse(JSON.parse(input).scheduledAt) - startMs) / 1000, node })
         }
