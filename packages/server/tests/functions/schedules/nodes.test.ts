@@ -4,10 +4,10 @@
  * longer.
  */
 import { describe, expect, test } from 'bun:test'
-import { manualClock } from '../../src/base/clock.ts'
-import { dispatcherLeaseMs, functionJobLeaseMs } from '../../src/limits/function-jobs.ts'
-import { sharedEngine } from '../harness/engines.ts'
-import { declare, openNode, openStorage } from '../harness/functions/background-node.ts'
+import { manualClock } from '../../../src/base/clock.ts'
+import { dispatcherLeaseMs, functionJobLeaseMs } from '../../../src/limits/function-jobs.ts'
+import { sharedEngine } from '../../harness/engines.ts'
+import { declare, openNode, openStorage } from '../../harness/functions/background-node.ts'
 
 const seconds = Number(process.env.PLINTH_SCHEDULE_SECONDS ?? 60)
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve))
