@@ -26,7 +26,8 @@ type NamespaceOf<Config, Namespace> = Namespace extends keyof DatabasesOf<Config
   ? DatabasesOf<Config>[Namespace]
   : never
 
-type TablesOf<Config, Namespace> = Member<NamespaceOf<Config, Namespace>, 'tables'>
+/** The declarations of a namespace's tables by name. */
+export type TablesOf<Config, Namespace> = Member<NamespaceOf<Config, Namespace>, 'tables'>
 
 /** The tables of a namespace. */
 export type TableName<Config, Namespace extends string = 'shared'> =

@@ -3,9 +3,17 @@
  * declaration of the table, from which names, operators and values are checked.
  */
 import type { AggregateOptions, GroupedQuery, GroupKey, Groups, Measures } from './aggregates.ts'
-import type { TableDeclaration, TableName, Untyped } from './config-shape.ts'
+import type { TableDeclaration, TableName, TablesOf, Untyped } from './config-shape.ts'
 import type { LiveList, LiveRecord } from './live.ts'
 import type { Call } from './options.ts'
+import type {
+  IncludeOf,
+  OnlyRelations,
+  RelationCondition,
+  RelationPath,
+  TableScope,
+  WithIncluded,
+} from './relations.ts'
 import type {
   Condition,
   FieldName,
@@ -79,22 +87,25 @@ export interface ChangeOptions extends Call {
 }
 
 /** A query over one table. Immutable: each method returns a new query. */
-export interface Query<Row, Declaration = Untyped> {
-  where<const Name extends FieldName<Declaration>, const Op extends OpOf<Declaration, Name>>(
+export interface Query<Row, Declaration = Untyped, Scope = Untyped> {
+  /** A field, or through relations: `'author.role'`, and `'comments', 'some', [[…]]`. */
+  where<const Name extends FieldName<Declaration> | RelationPath<Scope>, const Op extends OpOf<Declaration, Name>>(
     field: Name,
     op: Op,
     value: OperandOf<Declaration, Name, Op>,
-  ): Query<Row, Declaration>
+  ): Query<Row, Declaration, Scope>
   /** At least one of the conditions matches. */
-  or(...conditions: Condition<Declaration>[]): Query<Row, Declaration>
-  sort(field: SortName<Declaration>, direction?: 'asc' | 'desc'): Query<Row, Declaration>
-  /** Limits the answer to these fields. */
-  select<const Name extends FieldName<Declaration>>(...fields: Name[]): Query<Selected<Row, Name>, Declaration>
-  limit(n: number): Query<Row, Declaration>
-  /** Related records, by relation, in each row of the answer. */
-  include<const Relations extends { readonly [relation: string]: object }>(
-    relations: Relations,
-  ): Query<Row & { [Relation in keyof Relations]: Untyped }, Declaration>
+  or(...conditions: (Condition<Declaration> | RelationCondition<Scope>)[]): Query<Row, Declaration, Scope>
+  sort(field: SortName<Declaration>, direction?: 'asc' | 'desc'): Query<Row, Declaration, Scope>
+  /** Limits the answer to these fields, and relations that are included. */
+  select<const Name extends FieldName<Declaration>>(
+    ...fields: Name[]
+  ): Query<Selected<Row, Name | Exclude<keyof Row, FieldName<Declaration>>>, Declaration, Scope>
+  limit(n: number): Query<Row, Declaration, Scope>
+  /** Related records, by relation, in each row of the answer. Not for live lists. */
+  include<const Relations extends IncludeOf<Scope> & object>(
+    relations: Relations & OnlyRelations<Scope, Relations>,
+  ): Query<WithIncluded<Row, Scope, Relations>, Declaration, Scope>
   /** A page by number, with a total. */
   list(options?: ListOptions): Promise<ListPage<Row>>
   /** A page by cursor. */
@@ -120,7 +131,7 @@ export interface Query<Row, Declaration = Untyped> {
 }
 
 /** A table: all its rows as a query, and changes of single rows. */
-export interface Table<Row = Untyped, Declaration = Untyped> extends Query<Row, Declaration> {
+export interface Table<Row = Untyped, Declaration = Untyped, Scope = Untyped> extends Query<Row, Declaration, Scope> {
   /** Rejects with slug `not-found` if there is no such row, or none that the caller may read. */
   get(id: string, options?: Call): Promise<Row>
   find(id: string, options?: Call): Promise<Row | null>
@@ -142,7 +153,8 @@ export interface Table<Row = Untyped, Declaration = Untyped> extends Query<Row, 
 /** A table of a configuration. */
 export type TableOf<Config, Namespace extends string, Name> = Table<
   RowOf<TableDeclaration<Config, Namespace, Name>>,
-  TableDeclaration<Config, Namespace, Name>
+  TableDeclaration<Config, Namespace, Name>,
+  unknown extends Config ? Untyped : TableScope<TablesOf<Config, Namespace>, Name>
 >
 
 /** Changes of one table within a batch. */

@@ -48,6 +48,9 @@ interface ValueByType {
   datetime: string
   json: unknown
   geo: [longitude: number, latitude: number]
+  /** A path of relations to a field; a backward relation. */
+  path: unknown
+  relation: never
 }
 
 /** The type of a declared field: `string`, `number`, … */
@@ -140,6 +143,9 @@ export type SortName<Table> = Table extends { readonly schema: infer Schema }
 /** The operators of conditions. */
 export type Op = '==' | '!=' | '>' | '>=' | '<' | '<=' | 'contains' | 'in' | 'not in' | 'near' | 'within'
 
+/** The operators of backward relations: at least one, or no, related record matches all of the conditions. */
+export type Quantifier = 'some' | 'none'
+
 interface OpsByType {
   string: Exclude<Op, 'near' | 'within'>
   text: Exclude<Op, 'near' | 'within'>
@@ -148,6 +154,8 @@ interface OpsByType {
   boolean: '==' | '!=' | 'in' | 'not in'
   json: '==' | '!=' | 'contains'
   geo: '==' | '!=' | 'near' | 'within'
+  path: Op | Quantifier
+  relation: Quantifier
 }
 
 /** The declaration of a field of a table, built-in ones included; `unknown` if nothing is declared. */
@@ -156,7 +164,9 @@ type FieldOf<Table, Name> = unknown extends Table
   : Table extends { readonly schema: infer Schema }
     ? Name extends keyof Schema
       ? Schema[Name]
-      : { readonly type: Name extends 'id' ? 'string' : 'datetime'; readonly required: true }
+      : Name extends BuiltIn
+        ? { readonly type: Name extends 'id' ? 'string' : 'datetime'; readonly required: true }
+        : { readonly type: Name extends `${string}.${string}` ? 'path' : 'relation' }
     : unknown
 
 /** The operators that apply to a field. */
@@ -186,9 +196,14 @@ type Operand<Field, Operator> = unknown extends Field
           ? Area
           : Operator extends '==' | '!='
             ? Comparable<Field> | (Field extends Filled ? never : null)
-            : Comparable<Field>
+            : Operator extends Quantifier
+              ? readonly AnyCondition[]
+              : Comparable<Field>
 
 type Comparable<Field> = TypeOf<Field> extends 'json' | 'geo' ? never : ValueOf<Field>
+
+/** A condition on a related record, whose fields are not checked. */
+export type AnyCondition = readonly [field: string, op: Op | Quantifier, value: unknown]
 
 /** One condition of `or`: `['views', '>', 10]`. */
 export type Condition<Table> = unknown extends Table
@@ -200,6 +215,8 @@ type ConditionOn<Name, Field> = Conditions<Name, ValueOf<Field>, Field extends F
 
 /** By type of field, one tuple for all operators with the same operand: far fewer types than one per operator. */
 interface Conditions<Name, Value, Empty> {
+  path: never
+  relation: never
   string: Equals<Name, Value | Empty> | IsIn<Name, Value> | Compares<Name, Value> | Contains<Name, string>
   text: Equals<Name, Value | Empty> | IsIn<Name, Value> | Compares<Name, Value> | Contains<Name, string>
   number: Equals<Name, Value | Empty> | IsIn<Name, Value> | Compares<Name, Value>

@@ -19,11 +19,13 @@ const config = defineConfig({
             rank: { type: 'number', enum: [1, 2, 3] },
             publishAt: { type: 'datetime' },
             tags: { type: 'json' },
-            authorId: { type: 'string', required: true },
+            authorId: { type: 'string', required: true, references: 'people' },
+            editor_id: { type: 'string', references: 'people' },
             moderatorNote: { type: 'string' },
+            reviewerId: { type: 'string', references: 'people' },
           },
           search: ['title', 'body'],
-          hidden: ['moderatorNote'],
+          hidden: ['moderatorNote', 'reviewerId'],
           access: {
             read: (auth) => (auth ? or({ status: 'live' }, { authorId: auth.id }) : { status: 'live' }),
             insert: owner,
@@ -34,10 +36,20 @@ const config = defineConfig({
         comments: {
           schema: {
             postId: { type: 'string', required: true, references: 'posts' },
-            authorId: { type: 'string', required: true },
+            authorId: { type: 'string', required: true, references: 'people' },
             text: { type: 'text', required: true, default: '' },
           },
           access: { read: true, insert: owner, update: editor, delete: (auth) => auth && and({ authorId: auth.id }) },
+        },
+        people: {
+          schema: {
+            name: { type: 'string', required: true },
+            age: { type: 'number' },
+            managerId: { type: 'string', references: 'people' },
+            email: { type: 'string' },
+          },
+          hidden: ['email'],
+          access: { read: true },
         },
         loose: { access: { read: true } },
       },

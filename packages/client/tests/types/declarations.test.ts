@@ -17,6 +17,7 @@ const examples = readdirSync(join(repository, 'examples'), { withFileTypes: true
 const comparison = `
 import type * as Names from '${types}/config-shape.ts'
 import type { Insert, Patch, Row } from '${types}/rows.ts'
+import type { Include, TableScope } from '${types}/relations.ts'
 
 export type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 export type Seen<C> = {
@@ -28,6 +29,7 @@ export type Seen<C> = {
           row: Row<Names.TableDeclaration<C, N, T>>
           insert: Insert<Names.TableDeclaration<C, N, T>>
           patch: Patch<Names.TableDeclaration<C, N, T>>
+          relations: keyof Include<TableScope<Names.TablesOf<C, N>, T>>
         }
       }
     }

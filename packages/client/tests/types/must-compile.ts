@@ -31,7 +31,7 @@ type PostTable = Config['databases']['shared']['tables']['posts']
 type Post = Row<PostTable>
 type Status = 'draft' | 'live' | 'archived'
 
-const { posts, comments, loose } = client.db()
+const { posts, comments, people, loose } = client.db()
 const tasks = client.db('workspace', 'w1').tasks
 const game = client.room('game', 'g1')
 
@@ -55,7 +55,7 @@ export const rows = [
 // Names
 export const names = [
   true satisfies Same<NamespaceName<Config>, 'shared' | 'workspace'>,
-  true satisfies Same<TableName<Config>, 'posts' | 'comments' | 'loose'>,
+  true satisfies Same<TableName<Config>, 'posts' | 'comments' | 'people' | 'loose'>,
   true satisfies Same<TableName<Config, 'workspace'>, 'tasks'>,
   true satisfies Same<BucketName<Config>, 'avatars' | 'documents'>,
   true satisfies Same<RoomNamespace<Config>, 'game' | 'lobby'>,
@@ -82,7 +82,7 @@ export const patches: Patch<PostTable>[] = [
 ]
 
 // Queries
-export const queries: Query<Post, PostTable>[] = [
+export const queries: Query<Post>[] = [
   posts,
   posts.where('status', '==', 'live'),
   posts.where('status', 'in', ['live', 'archived']),
@@ -148,10 +148,51 @@ export async function iterate(): Promise<void> {
   for await (const post of posts.where('status', '==', 'draft')) post.title satisfies string
 }
 
-export const related: Promise<string | undefined> = posts
-  .include({ author: { fields: ['displayName'] }, comments: { limit: 3, count: true } })
-  .first()
-  .then((post) => post?.title ?? post?.comments.items[0].text)
+// Relations: names as the server derives them, and the records that they add
+const included = posts.include({
+  author: { fields: ['name'] },
+  editor: ['name', 'age'],
+  comments: {
+    where: [
+      ['text', '!=', ''],
+      ['author.name', '==', 'Ann'],
+    ],
+    sort: 'createdAt:desc',
+    limit: 3,
+    count: true,
+    include: { author: {} },
+  },
+})
+type Included = NonNullable<Result<typeof included.first>>
+type Person = Row<Config['databases']['shared']['tables']['people']>
+type Comment = Row<Config['databases']['shared']['tables']['comments']>
+export const relations = [
+  true satisfies Same<Included['title'], string>,
+  true satisfies Same<Included['author'], { name: string } | null>,
+  true satisfies Same<Included['editor'], { name: string; age: number | null } | null>,
+  true satisfies Same<Included['comments']['total'], number>,
+  true satisfies Same<Included['comments']['items'][number]['author'], Person | null>,
+  true satisfies Same<Included['comments']['items'][number]['text'], string>,
+  posts.include({}),
+  posts.include({ author: { include: { manager: { include: { people: { count: true } } } } } }),
+  posts.where('status', '==', 'live').include({ comments: {} }).sort('title').limit(3),
+  comments.include({ post: { include: { author: ['name'] } }, author: {} }),
+  people.include({ 'posts.authorId': ['title'], 'posts.editor_id': {}, comments: { limit: 0, count: true } }),
+  posts.where('author.name', '==', 'Ann'),
+  posts.where('author.manager.name', 'in', ['Ann']),
+  posts.where('comments', 'some', [['text', 'contains', 'x']]),
+  posts.where('author.comments', 'none', []),
+  posts.or(['author.age', '>', 30], ['comments', 'none', []], ['views', '>', 3]),
+]
+export const relatedPosts: Promise<{ items: Comment[] }[]> = posts
+  .include({ comments: {} })
+  .select('id', 'title')
+  .list()
+  .then(({ items }) => items.map((post) => post.comments))
+export const untypedRelation = untyped
+  .db()
+  .whatever.include({ any: { limit: 1 } })
+  .where('any.thing', '==', 1)
 
 // Tables
 export const got: Promise<Post> = posts.get('p1')

@@ -10,7 +10,7 @@ declare const deleteField: () => { readonly $op: 'deleteField' }
 
 type Post = Row<Config['databases']['shared']['tables']['posts']>
 declare const post: Post
-const { posts, comments } = client.db()
+const { posts, comments, people } = client.db()
 const game = client.room('game', 'g1')
 
 // biome-ignore format: a comment and one line for each mistake.
@@ -77,6 +77,38 @@ export const mistakes = [
   posts.include('comments'),
   // @ts-expect-error a relation that was not included
   posts.include({ author: {} }).first().then((row) => row?.comments),
+  // @ts-expect-error a relation that does not exist
+  posts.include({ author: {}, writer: {} }),
+  // @ts-expect-error a relation by a hidden field
+  posts.include({ reviewer: {} }),
+  // @ts-expect-error the field in place of its relation
+  posts.include({ authorId: {} }),
+  // @ts-expect-error an ambiguous relation
+  people.include({ posts: {} }),
+  // @ts-expect-error an unknown field of a relation
+  posts.include({ author: ['nam'] }),
+  // @ts-expect-error a hidden field of a relation
+  posts.include({ author: { fields: ['email'] } }),
+  // @ts-expect-error a limit of a single record
+  posts.include({ author: { limit: 3 } }),
+  // @ts-expect-error a limit that is text
+  posts.include({ comments: { limit: '3' } }),
+  // @ts-expect-error an unknown field in a condition of a relation
+  posts.include({ comments: { where: [['txt', '==', 'x']] } }),
+  // @ts-expect-error an unknown relation of a relation
+  posts.include({ comments: { include: { writer: {} } } }),
+  // @ts-expect-error a record that may be null
+  posts.include({ author: {} }).first().then((row) => row?.author.name),
+  // @ts-expect-error a total that was not counted
+  posts.include({ comments: {} }).first().then((row) => row?.comments.total),
+  // @ts-expect-error a field of a relation that was not selected
+  posts.include({ author: ['name'] }).first().then((row) => row?.author?.age),
+  // @ts-expect-error a path that does not begin with a relation
+  posts.where('writer.name', '==', 'x'),
+  // @ts-expect-error a backward relation with an operator of fields
+  posts.where('comments', '==', 'x'),
+  // @ts-expect-error some without a list
+  posts.where('comments', 'some', 'x'),
   // @ts-expect-error a field that was not selected
   posts.select('id').first().then((row) => row?.title),
   // @ts-expect-error a required field is missing

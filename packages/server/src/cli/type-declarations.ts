@@ -40,11 +40,12 @@ const defaultOf = (value: unknown): string => (typeof value === 'object' ? 'obje
 const nodeOf = <T>(members: Readonly<Record<string, T>>, map: (value: T, name: string) => Node): Node =>
   Object.fromEntries(Object.entries(members).map(([name, value]) => [name, map(value, name)]))
 
-function nodeOfField({ type, required, default: value, enum: values }: FieldDescription): Node {
+function nodeOfField({ type, required, default: value, enum: values, references }: FieldDescription): Node {
   return {
     type: literal(type),
     ...(required ? { required: 'true' } : {}),
     ...(value === undefined || value === null ? {} : { default: defaultOf(value) }),
+    ...(references === undefined ? {} : { references: literal(references) }),
     ...(values ? { enum: `readonly [${values.map(literal).join(', ')}]` } : {}),
   }
 }
