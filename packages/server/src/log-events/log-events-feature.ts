@@ -55,8 +55,9 @@ export const featureLogEvents = {
   'functions.failed': {
     level: 'error',
     fields: ['function', 'reason', 'message', 'location?', 'requestId', 'stack?'],
-    meaning: 'A function threw an error, exceeded its time limit, or lost its process.',
-    action: 'Fix the function; `location` is the line in its code.',
+    meaning:
+      'A function threw an error, exceeded its time limit, lost its process or returned what cannot be used, or a webhook was not accepted.',
+    action: 'Fix the function or the receiver; `location` is the line in the code, or that of the declaration.',
   },
   'functions.host_ended': {
     level: 'error',

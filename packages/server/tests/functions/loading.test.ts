@@ -37,6 +37,11 @@ export const h = queue('q', {}, () => 1)
 export const i = queue('q', {}, () => 1)
 export const j = onChange('shared.posts', { on: ['insrt'] }, () => 1)
 secret('CRM_KEY')
+export const B = rpc({}, () => 1)
+export const k = rpc({}, () => 1)
+export const l = http.post('/k', {}, () => new Response())
+export const m = schedule('0 3 * * *', { tz: 'Mars/Olympus' }, () => {})
+export const n = before('storage.avatrs', ['insert'], () => {})
 `
 const problems = [
   'functions/index.ts:4: a: there is no table "shared.psots". Did you mean "posts"?',
@@ -48,6 +53,10 @@ const problems = [
   'functions/index.ts:12: i: the queue "q" is that of "h"',
   'functions/index.ts:13: j: on[0]: must be one of insert, update, delete',
   'functions/index.ts:14: secret("CRM_KEY"): has no value. Set the environment variable CRM_KEY, or run `plinth secrets set CRM_KEY`.',
+  'functions/index.ts:5: b: differs from "B" only in upper and lower case',
+  'functions/index.ts:16: k: POST /api/fn/k is served by "l"',
+  'functions/index.ts:18: m: tz: "Mars/Olympus" is not a time zone; write one such as "Europe/Berlin"',
+  'functions/index.ts:19: n: there is no bucket "avatrs".',
 ]
 
 test('[FN-14] every problem of the code is named with its location, and ends the start in release mode', async () => {

@@ -38,7 +38,7 @@ interface ListedFunction {
   readonly kind: string
   readonly trigger: string
   readonly state: string
-  readonly lastError: { readonly message: string } | null
+  readonly lastError: { readonly message: string; readonly location: string | null } | null
 }
 
 interface ListedJob {
@@ -54,10 +54,13 @@ type Work = (call: AdminCall, terminal: Terminal) => Promise<void>
 /** Returns the work for a server. */
 type Action = (name: string, call: Call) => Work
 
+const describeError = ({ message, location }: NonNullable<ListedFunction['lastError']>): string =>
+  location === null ? message : `${message} (${location})`
+
 const list: Action = () => async (call, terminal) => {
   const { items } = await call<{ items: readonly ListedFunction[] }>('GET', '')
   for (const { name, kind, trigger, state, lastError } of items)
-    terminal.out([name, kind, trigger, state, ...(lastError ? [lastError.message] : [])].join('  '))
+    terminal.out([name, kind, trigger, state, ...(lastError ? [describeError(lastError)] : [])].join('  '))
 }
 
 const jobs: Action =

@@ -71,7 +71,8 @@ export function createFunctions(deps: FunctionsDeps): Functions {
   const secrets = createSecretStore({ sql, secret, environment, clock })
   const code = new FunctionCode({ hosts, projectFolder, readSecrets: secrets.read, log })
   const lines = new RecentLines()
-  const invoker = createInvoker({ hosts, run, secrets: () => code.current.secrets, lines, clock, log })
+  const locationOf = (name: string) => code.current.definitions.find((one) => one.name === name)?.location ?? null
+  const invoker = createInvoker({ hosts, run, secrets: () => code.current.secrets, locationOf, lines, clock, log })
   const hooks = createBeforeHooks({ declared: () => code.current.hooks, invoker, clock, log })
   const runJob = createRunJob({ invoker, definitions: () => code.current.definitions })
   const background: Background = new Background({
@@ -79,6 +80,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     logs,
     run: createRunPlatformJob({
       runJob,
+      invoker,
       code: () => code.current,
       config,
       mails: deps.mails,

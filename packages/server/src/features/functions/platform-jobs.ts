@@ -6,6 +6,7 @@ import { createPublicFetch } from '../../engines/fetch/public-fetch.ts'
 import type { Mails } from '../../engines/mail/mail.ts'
 import { webhookTimeoutMs } from '../../limits/function-deliveries.ts'
 import type { LoadedFunctions } from './code.ts'
+import type { Invoker } from './invoke/invoker.ts'
 import type { ClaimedJob } from './jobs/job.ts'
 import { JobError } from './jobs/job-error.ts'
 import { sendMail } from './mail/mails.ts'
@@ -17,6 +18,8 @@ type Run = (job: ClaimedJob, signal: AbortSignal) => Promise<void>
 export interface PlatformJobsDeps {
   /** Runs a function in a host. */
   readonly runJob: Run
+  /** Counts and reports the attempts of webhooks. */
+  readonly invoker: Pick<Invoker, 'countRun' | 'report'>
   readonly code: () => LoadedFunctions
   readonly config: () => Config
   readonly mails: Mails
@@ -27,7 +30,7 @@ export interface PlatformJobsDeps {
 }
 
 export function createRunPlatformJob(deps: PlatformJobsDeps): Run {
-  const { runJob, code, config, mails, pause, clock, webhookFetch } = deps
+  const { runJob, invoker, code, config, mails, pause, clock, webhookFetch } = deps
   const policy = () => ({ allow: config().outbound.allow, anyPort: true })
   const fetch = webhookFetch ?? createPublicFetch({ timeoutMs: webhookTimeoutMs, bytesMax: 0, policy })
 
@@ -38,8 +41,20 @@ export function createRunPlatformJob(deps: PlatformJobsDeps): Run {
     return webhookTarget(definition, secrets, config())
   }
 
+  async function runWebhook(job: ClaimedJob, signal: AbortSignal): Promise<void> {
+    invoker.countRun(job.function)
+    try {
+      await runWebhookJob({ targetOf, pause, fetch, clock }, job, signal)
+    } catch (error) {
+      const isFault = !signal.aborted && !(error instanceof JobError && error.kind === 'busy')
+      const call = { name: job.function, requestId: job.id }
+      if (isFault) invoker.report(call, { reason: 'failed', message: (error as Error).message, location: null })
+      throw error
+    }
+  }
+
   return async (job, signal) => {
-    if (job.kind === 'webhook') return runWebhookJob({ targetOf, pause, fetch, clock }, job, signal)
+    if (job.kind === 'webhook') return runWebhook(job, signal)
     if (job.kind === 'mail') return sendMail(mails, job)
     return runJob(job, signal)
   }

@@ -48,7 +48,16 @@ async function openHooks(code: string) {
   const declared = hooksInOrder(functions as unknown as readonly BeforeDefinition[], files)
   let messages = 0
   const run = async () => new Response(null, { status: 404 })
-  const invoker = createInvoker({ hosts: pool, run, secrets: () => ({}), lines: new RecentLines(), clock, log })
+  const locationOf = (name: string) => declared.find((hook) => hook.name === name)?.location ?? null
+  const invoker = createInvoker({
+    hosts: pool,
+    run,
+    secrets: () => ({}),
+    locationOf,
+    lines: new RecentLines(),
+    clock,
+    log,
+  })
   const hooks = createBeforeHooks({
     declared: () => declared,
     invoker: {
@@ -57,6 +66,7 @@ async function openHooks(code: string) {
         return invoker.invoke(call)
       },
       report: invoker.report,
+      countRun: invoker.countRun,
     },
     clock,
     log,

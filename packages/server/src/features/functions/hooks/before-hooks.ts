@@ -22,7 +22,7 @@ import { reportHook } from './report-hook.ts'
 export interface BeforeHooksDeps {
   /** The `before` functions of the code in force; another list for other code. */
   readonly declared: () => readonly BeforeDefinition[]
-  readonly invoker: Pick<Invoker, 'invoke' | 'report'>
+  readonly invoker: Pick<Invoker, 'invoke' | 'report' | 'countRun'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -81,7 +81,12 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     })
     times.record(first.table, (performance.now() - startedMs) / 1000)
     const outcome = JSON.parse((result.kind === 'value' && result.json) || '{"results":[]}') as BeforeOutcome
-    if ('failed' in outcome) throw errorOf(outcome.failed)
+    // The invocation has counted the first alone.
+    if ('failed' in outcome) {
+      if (outcome.failed.hook !== name) invoker.countRun(outcome.failed.hook)
+      throw errorOf(outcome.failed)
+    }
+    for (const hook of new Set(hooksOf.flat())) if (hook !== first) invoker.countRun(hook.name)
     return outcome.results.map(
       (one) => one && { row: one.row, fail: (problem) => fail(hookBy(one.hook), requestId, problem) },
     )
@@ -90,8 +95,7 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
       const error = new HostError(failure)
       if (failure.kind === 'refused') return new HookRefusal(index, apiErrorOf(error))
       const fault = faultOf(error)
-      if (fault)
-        invoker.report({ name: hook, requestId }, { ...fault, location: fault.location ?? hookBy(hook).location })
+      if (fault) invoker.report({ name: hook, requestId }, fault)
       return hookFailed()
     }
   }

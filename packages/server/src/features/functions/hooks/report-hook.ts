@@ -6,10 +6,10 @@ import type { Invoker } from '../invoke/invoker.ts'
 /** Returns the error for the caller. */
 export function reportHook(
   invoker: Pick<Invoker, 'report'>,
-  { name, location }: Pick<FunctionDefinition, 'name' | 'location'>,
+  { name }: Pick<FunctionDefinition, 'name'>,
   requestId: string,
   message: string,
 ): ApiError {
-  invoker.report({ name, requestId }, { reason: 'failed', message, location })
+  invoker.report({ name, requestId }, { reason: 'failed', message, location: null })
   return hookFailed()
 }

@@ -3,10 +3,7 @@
  * counts them.
  */
 import type { Caller, ServiceCaller } from '../../../access/caller.ts'
-import type { Clock } from '../../../base/clock.ts'
-import type { Log } from '../../../base/log.ts'
 import {
-  type CodeLocation,
   type FunctionHosts,
   HostError,
   type HostLogLevel,
@@ -16,9 +13,9 @@ import {
   type InvocationResult,
 } from '../../../engines/hosts/hosts.ts'
 import type { RunInternally } from '../../../http/internal-request.ts'
-import type { RecentLines } from '../logs/recent-lines.ts'
 import { redactValue } from '../secrets/redaction.ts'
-import { type Fault, faultOf } from './failures.ts'
+import { type Counts, type CountsDeps, createCounts } from './counts.ts'
+import { faultOf } from './failures.ts'
 
 /** Who acts where `ctx` goes past the access rules. */
 export const functionsCaller: ServiceCaller = Object.freeze({
@@ -28,15 +25,11 @@ export const functionsCaller: ServiceCaller = Object.freeze({
   scopes: Object.freeze(['*']),
 })
 
-export interface InvokerDeps {
+export interface InvokerDeps extends CountsDeps {
   readonly hosts: FunctionHosts
   readonly run: RunInternally
   /** The values of all declared secrets. */
   readonly secrets: () => Readonly<Record<string, string>>
-  /** Keeps the lines and failures of functions for operators. */
-  readonly lines: RecentLines
-  readonly clock: Clock
-  readonly log: Log
 }
 
 export interface FunctionCall {
@@ -54,21 +47,9 @@ export interface FunctionCall {
   readonly context?: Partial<InvocationContext>
 }
 
-/** Counters of a function since the start of the node. */
-export interface FunctionCounts {
-  calls: number
-  failures: number
-  /** Whether the last call that ended has failed. */
-  isFailing: boolean
-  lastError: { readonly at: string; readonly message: string; readonly location: CodeLocation | null } | null
-}
-
-export interface Invoker {
+export interface Invoker extends Counts {
   /** Rejects with `HostError`. */
   invoke(call: FunctionCall): Promise<InvocationResult>
-  /** Logs and counts a failure of a function that its invocation did not reject with. */
-  report(call: Pick<FunctionCall, 'name' | 'requestId'>, fault: Fault): void
-  countsOf(name: string): FunctionCounts
 }
 
 const textTypes = /^(?:text\/|application\/json)/
@@ -86,13 +67,8 @@ function requestIdOf(name: string, cause: string): string {
   return `fn:${Number(depth) + 1}:${name}:${cause.slice(prefix.length)}`
 }
 
-export function createInvoker({ hosts, run, secrets, lines, clock, log }: InvokerDeps): Invoker {
-  const counts = new Map<string, FunctionCounts>()
-  const countsOf = (name: string): FunctionCounts => {
-    const known = counts.get(name) ?? { calls: 0, failures: 0, isFailing: false, lastError: null }
-    counts.set(name, known)
-    return known
-  }
+export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, log }: InvokerDeps): Invoker {
+  const { countsOf, countRun, report } = createCounts({ locationOf, lines, clock, log })
 
   const answer = ({ name, caller, requestId, effects }: FunctionCall) => {
     let writes = 0
@@ -134,17 +110,6 @@ export function createInvoker({ hosts, run, secrets, lines, clock, log }: Invoke
     if (fault) report(call, fault)
   }
 
-  const report: Invoker['report'] = ({ name, requestId }, fault) => {
-    const { reason, message, location, stack } = fault
-    const count = countsOf(name)
-    count.failures++
-    count.isFailing = true
-    count.lastError = { at: new Date(clock.now()).toISOString(), message, location }
-    lines.add({ level: 'error', function: name, message, requestId, location, data: { reason }, atMs: clock.now() })
-    const at = location ? { location: `${location.file}:${location.line}` } : {}
-    log.error('functions.failed', { function: name, reason, message, requestId, ...at, ...(stack && { stack }) })
-  }
-
   /** Records an error of a stream too. */
   async function* recorded(call: FunctionCall, values: AsyncIterable<string>): AsyncGenerator<string> {
     try {
@@ -159,6 +124,7 @@ export function createInvoker({ hosts, run, secrets, lines, clock, log }: Invoke
   return {
     countsOf,
     report,
+    countRun,
     async invoke(call) {
       const { name, input, caller, requestId, timeoutMs, signal, context } = call
       countsOf(name).calls++

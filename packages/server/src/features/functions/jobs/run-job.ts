@@ -37,12 +37,13 @@ export const createRunJob =
     const definition = definitions().find(({ name }) => name === job.function)
     if (!definition) throw new JobError('busy', 'The function is not declared')
     const timeoutMs = ('timeoutMs' in definition ? definition.timeoutMs : null) ?? functionTimeoutMs
+    const requestId = causeOfRun(job)
     try {
       await invoker.invoke({
         name: job.function,
         input: inputOf(job),
         caller: null,
-        requestId: causeOfRun(job),
+        requestId,
         timeoutMs,
         signal,
         effects: job.id,
@@ -58,6 +59,11 @@ export const createRunJob =
       if (!(error instanceof HostError)) throw error
       const { failure } = error
       if (failure.kind === 'overloaded') throw new JobError('busy', failure.message)
+      // No caller receives the refusal.
+      if (failure.kind === 'refused') {
+        const { message } = failure
+        invoker.report({ name: job.function, requestId }, { reason: 'failed', message, location: null })
+      }
       // An input that does not fit its schema never will.
       if (failure.kind === 'refused' && failure.slug === 'invalid-input') throw new JobError('final', failure.message)
       throw error
