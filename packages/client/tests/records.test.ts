@@ -180,8 +180,8 @@ describeServer('records of the client', { config }, (server) => {
 
   test('a feature that was not passed is named', async () => {
     const client = connect()
-    expect(() => client.auth).toThrow('`auth`')
-    expect(() => client.db().posts.live()).toThrow('`live`')
+    expect(() => client.auth).toThrow('No feature auth')
+    expect(() => client.db().posts.live()).toThrow('No feature live')
   })
 
   describe('requests', () => {

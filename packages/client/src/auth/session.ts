@@ -175,7 +175,7 @@ export class SessionKeeper implements Credentials {
     const isCurrent = () => this.#current?.refreshToken === refreshToken
     try {
       const answer = await this.publicly<SignedIn>('refresh', { refreshToken })
-      if (!answer?.accessToken) throw failure('invalid-answer', 'No access token')
+      if (!answer?.accessToken) throw failure('invalid-answer')
       // The user signed out or in as another one meanwhile.
       if (isCurrent()) await this.start(answer)
     } catch (error) {

@@ -70,7 +70,6 @@ async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<Sess
     throw new PlinthError({
       status: 401,
       slug: 'mfa-required',
-      message: 'Call verifyMfa',
       data: { ticket: mfaTicket, factors: ['totp'] },
     })
   // The fragment does not contain the user. A refresh also replaces its tokens, which were in a URL.

@@ -35,7 +35,7 @@ export class Core {
   /** What a feature offers. Throws if the feature was not passed to `createClient`. */
   part<Part>(name: string): Part {
     const part = this.parts[name]
-    if (!part) throw failure('feature-not-loaded', `Pass \`${name}\` to createClient`)
+    if (!part) throw failure('feature-not-loaded', `No feature ${name}`)
     return part as Part
   }
 

@@ -10,9 +10,9 @@ export interface Call {
 
 /** Calls `fail` when the call is aborted or its time is over. Returns the function that ends both. */
 export function limitCall({ signal, timeout }: Call, fail: (error: PlinthError) => void): () => void {
-  const onAbort = (): void => fail(failure('aborted', 'Aborted', signal?.reason))
+  const onAbort = (): void => fail(failure('aborted', undefined, signal?.reason))
   let timer: ReturnType<typeof setTimeout> | undefined
-  if (timeout !== undefined) timer = setTimeout(() => fail(failure('timeout', `Timeout after ${timeout} ms`)), timeout)
+  if (timeout !== undefined) timer = setTimeout(() => fail(failure('timeout')), timeout)
   signal?.addEventListener('abort', onAbort)
   if (signal?.aborted) onAbort()
   return () => {
@@ -23,11 +23,11 @@ export function limitCall({ signal, timeout }: Call, fail: (error: PlinthError) 
 
 /** Waits; ends early when the signal aborts. */
 export async function delay(timeout: number, signal?: AbortSignal): Promise<void> {
-  let stop: (() => void) | undefined
+  let stop!: () => void
   await new Promise((resolve) => {
     stop = limitCall({ signal, timeout }, resolve)
   })
-  stop?.()
+  stop()
 }
 
 /** Longest wait between two attempts without `Retry-After`, and the base of its growth, in milliseconds. */

@@ -4,7 +4,8 @@ export interface ErrorDetails {
   /** HTTP status; 0 where there was no response. */
   readonly status?: number
   readonly slug: string
-  readonly message: string
+  /** The slug by default. */
+  readonly message?: string | undefined
   readonly data?: unknown
   readonly requestId?: string | undefined
   readonly retryAfterMs?: number | undefined
@@ -31,7 +32,7 @@ export class PlinthError extends Error {
   declare readonly retryAfterMs?: number
 
   constructor({ message, status = 0, ...details }: ErrorDetails) {
-    super(message)
+    super(message ?? details.slug)
     Object.assign(this, details, {
       name: 'PlinthError',
       status,
@@ -44,5 +45,5 @@ export class PlinthError extends Error {
 export const isPlinthError = (error: unknown, slug?: string): error is PlinthError =>
   (error as PlinthError | null)?.name === 'PlinthError' && (!slug || (error as PlinthError).slug === slug)
 
-export const failure = (slug: string, message: string, cause?: unknown): PlinthError =>
+export const failure = (slug: string, message?: string, cause?: unknown): PlinthError =>
   new PlinthError({ slug, message, cause })

@@ -92,12 +92,11 @@ function readReply({ ok, status, headers }: Response, text: string): Reply {
   } catch {
     // Not the server's.
   }
-  const seconds = /^\d+/.exec(`${headers.get('retry-after')}`)
   throw new PlinthError({
     ...(!ok && data?.slug ? data : { slug: 'invalid-answer', message: `Status ${status}` }),
     status,
     requestId: headers.get('x-request-id') ?? undefined,
-    // A date, which proxies may send, is not used.
-    retryAfterMs: seconds ? Number(seconds[0]) * 1000 : undefined,
+    // A date, which proxies may send, is not used, and neither is 0: repeated requests are always spread.
+    retryAfterMs: Number.parseInt(`${headers.get('retry-after')}`, 10) * 1000 || undefined,
   })
 }

@@ -82,7 +82,7 @@ export class Bucket {
       const body = { keys: key.slice(at, at + batchMax) }
       failed.push(...(await this.#json<{ failed: object[] }>('POST', '/delete-batch', { body })).failed)
     }
-    if (failed.length > 0) throw new PlinthError({ slug: 'not-deleted', message: 'Not deleted', data: failed })
+    if (failed.length > 0) throw new PlinthError({ slug: 'not-deleted', data: failed })
   }
 
   signedUrl(key: string, options?: object): Promise<object> {

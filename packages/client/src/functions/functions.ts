@@ -22,7 +22,7 @@ async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<u
         yield data
       }
       // The page of a proxy, or a stream that ended within an event.
-      if (done && text) throw failure('invalid-answer', 'Not a stream')
+      if (done && text) throw failure('invalid-answer')
       if (done) return
     }
   } catch (cause) {

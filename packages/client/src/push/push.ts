@@ -18,9 +18,9 @@ function createPush(core: Core): object {
   return {
     /** To be called in response to a click: the browser asks the user. */
     async register({ serviceWorker, topics = [] }: Registration): Promise<void> {
-      if ((await Notification.requestPermission()) !== 'granted') throw failure('permission-denied', 'Not allowed')
+      if ((await Notification.requestPermission()) !== 'granted') throw failure('permission-denied')
       const { push } = await core.json<{ push: { vapidPublicKey: string | null } | null }>('GET', '/api/config')
-      if (!push?.vapidPublicKey) throw failure('push-not-configured', 'No push keys')
+      if (!push?.vapidPublicKey) throw failure('push-not-configured')
       const worker =
         typeof serviceWorker === 'string' ? await navigator.serviceWorker.register(serviceWorker) : serviceWorker
       await navigator.serviceWorker.ready

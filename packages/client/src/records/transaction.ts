@@ -143,7 +143,7 @@ function readsAndWritesOf(table: Table, reads: Operation[], writes: Operation[],
     find,
     async get(id: string): Promise<Row> {
       const row = await find(id)
-      if (!row) throw new PlinthError({ status: 404, slug: 'not-found', message: 'Not found' })
+      if (!row) throw new PlinthError({ status: 404, slug: 'not-found' })
       return row
     },
   })

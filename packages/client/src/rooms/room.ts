@@ -124,7 +124,7 @@ export class Room {
 
   /** Runs an action. Sent again after a reconnect, under the same id, so that it runs once. */
   async send(action: string, payload?: unknown, options?: Call): Promise<unknown> {
-    if (this.status === 'closed') throw failure('not-joined', 'Not joined')
+    if (this.status === 'closed') throw failure('not-joined')
     return this.#actions.add(action, payload, options)
   }
 
@@ -188,7 +188,7 @@ export class Room {
         this.#actions.fail(message.requestId as string, errorOf(message))
         break
       case 'kicked':
-        this.#error = failure('kicked', 'Kicked')
+        this.#error = failure('kicked')
         break
       case 'error':
         this.#error = errorOf(message)

@@ -38,7 +38,7 @@ describeServer('requests that fail halfway', { config }, (server) => {
     expect((await client.db().items.list()).items).toEqual([])
     expect(count).toBe(2)
     const always = through(async () => limited())
-    await expect(always.db().items.list()).rejects.toMatchObject({ status: 429, retryable: true, retryAfterMs: 0 })
+    await expect(always.db().items.list()).rejects.toMatchObject({ status: 429, retryable: true })
   })
 
   test('a stream that breaks is a network error, after the values that have arrived', async () => {
