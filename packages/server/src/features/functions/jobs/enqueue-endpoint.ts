@@ -1,14 +1,13 @@
 /** The endpoint that adds a job to a queue, which `ctx.enqueue` calls. */
 import { z } from 'zod'
 import type { Clock } from '../../../base/clock.ts'
-import { sha256 } from '../../../base/crypto/hash.ts'
-import { createUuid7 } from '../../../base/crypto/ids.ts'
-import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import type { Background } from '../background.ts'
 import { causeOf } from '../dispatch/cause.ts'
 import { checkEnqueued, enqueuedSchema } from './enqueued-input.ts'
 import { jobsCommon } from './job-endpoints.ts'
+import { createJobIds } from './job-ids.ts'
 
 export interface EnqueueDeps {
   readonly background: Background
@@ -16,9 +15,7 @@ export interface EnqueueDeps {
 }
 
 export function createEnqueueEndpoint({ background, clock }: EnqueueDeps): Endpoint {
-  const newId = createUuid7(clock)
-  /** A repeated attempt of a job adds no second job. */
-  const idOf = ({ effectKey }: Call): string => (effectKey === undefined ? newId() : sha256(effectKey).slice(0, 32))
+  const idOf = createJobIds(clock)
   return endpoint({
     ...jobsCommon,
     name: 'functions.enqueue',
@@ -37,7 +34,7 @@ export function createEnqueueEndpoint({ background, clock }: EnqueueDeps): Endpo
       const { input, ...job } = checkEnqueued(background, call.body, clock.now())
       const { id } = await background.enqueue({
         ...job,
-        id: idOf(call),
+        id: idOf(call.effectKey),
         kind: 'queue',
         input: JSON.stringify(input),
         depth: (causeOf(call.requestId)?.depth ?? 0) + 1,

@@ -1,10 +1,8 @@
 /** The endpoint of mails: what `ctx.mail.send` calls. */
 import { z } from 'zod'
 import type { Clock } from '../../../base/clock.ts'
-import { sha256 } from '../../../base/crypto/hash.ts'
-import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { notFound } from '../../../errors.ts'
-import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import {
   functionMailCharsMax,
@@ -14,6 +12,7 @@ import {
 import { KiB } from '../../../limits/units.ts'
 import type { Background } from '../background.ts'
 import { jobsCommon } from '../jobs/job-endpoints.ts'
+import { createJobIds } from '../jobs/job-ids.ts'
 import { mailFunction, mailJob } from './mails.ts'
 
 const mailBody = z.strictObject({
@@ -33,22 +32,13 @@ const mailBody = z.strictObject({
     .meta({ description: 'Mails with the same key are sent once' }),
 })
 
-type MailBody = z.output<typeof mailBody>
-
 export interface MailEndpointDeps {
   readonly background: Background
   readonly clock: Clock
 }
 
 export function createMailEndpoint({ background, clock }: MailEndpointDeps): Endpoint {
-  const newId = createUuid7(clock)
-
-  /** A mail with a known key, or of a repeated attempt of a job, is not added again. */
-  function idOf({ body, effectKey }: Call<unknown, MailBody>): string {
-    const key = body.idempotencyKey === undefined ? effectKey : `key:${body.idempotencyKey}`
-    return `mail-${key === undefined ? newId() : sha256(key).slice(0, 32)}`
-  }
-
+  const idOf = createJobIds(clock)
   return endpoint({
     ...jobsCommon,
     name: 'functions.mail',
@@ -61,10 +51,12 @@ export function createMailEndpoint({ background, clock }: MailEndpointDeps): End
     body: mailBody,
     replies: { 202: { description: 'Stored', schema: z.object({ jobId: z.string() }) } },
     errors: [404, 413, 503],
-    async handle(call) {
+    async handle({ body, effectKey }) {
       if (!background.findFunction(mailFunction)) throw notFound('Functions')
-      const { id } = await background.enqueue(mailJob(call.body, idOf(call), clock.now()))
-      return json({ jobId: id }, 202)
+      const { idempotencyKey } = body
+      const id = `mail-${idOf(idempotencyKey === undefined ? effectKey : `key:${idempotencyKey}`)}`
+      const job = await background.enqueue(mailJob(body, id, clock.now()))
+      return json({ jobId: job.id }, 202)
     },
   })
 }

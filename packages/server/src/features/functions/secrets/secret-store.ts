@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../../base/clock.ts'
 import { createSealer } from '../../../base/crypto/seal.ts'
+import { isSecretName } from '../../../config/sections/functions/secret-name.ts'
 import { platformTable, preparePlatformTables } from '../../../engines/sql/platform-tables.ts'
 import type { Sql } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -11,7 +12,6 @@ import { badRequest, invalidField } from '../../../errors.ts'
 import { secretsMax, secretValueBytesMax } from '../../../limits/functions.ts'
 
 const namespace = '_functions'
-const namePattern = /^[A-Za-z_]\w{0,127}$/
 /** Settings of the server, which code must not read by mistake. */
 const settingPattern = /^(?:PLINTH_|AWS_|S3_)|^(?:DATABASE|REDIS)_URL$/
 
@@ -41,7 +41,7 @@ export interface SecretStore {
 
 /** Throws 400 unless the name can be that of a secret. */
 function checkName(name: string): void {
-  if (!namePattern.test(name)) throw invalidField('name', 'pattern', 'must be letters, digits and underscores')
+  if (!isSecretName(name)) throw invalidField('name', 'pattern', 'must be letters, digits and underscores')
   if (settingPattern.test(name)) throw invalidField('name', 'pattern', 'is a setting of the server')
 }
 
@@ -98,7 +98,7 @@ export function createSecretStore(deps: SecretStoreDeps): SecretStore {
       })
     },
     async remove(name) {
-      if (!namePattern.test(name)) return false
+      if (!isSecretName(name)) return false
       await prepare()
       return (await database.write((tx) => tx.run(sql`DELETE FROM ${table} WHERE name = ${name}`))) > 0
     },
@@ -111,7 +111,7 @@ export function createSecretStore(deps: SecretStoreDeps): SecretStore {
     },
     async read(names) {
       const found = new Map<string, string>()
-      const declared = names.filter((name) => namePattern.test(name) && !settingPattern.test(name))
+      const declared = names.filter((name) => isSecretName(name) && !settingPattern.test(name))
       const rows = await readStored(declared.filter((name) => !environment[name]))
       for (const { name, sealed } of rows) {
         const value = unsealed(sealed, name)
