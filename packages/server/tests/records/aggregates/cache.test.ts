@@ -18,6 +18,8 @@ const config = {
       tables: {
         items: { schema: { n: { type: 'number' }, kind: { type: 'string' } }, access: open },
         others: { schema: { n: { type: 'number' } }, access: open },
+        authors: { schema: { role: { type: 'string' } }, access: open },
+        books: { schema: { n: { type: 'number' }, authorId: { type: 'string', references: 'authors' } }, access: open },
         members: { schema: { userId: { type: 'string' }, teamId: { type: 'string' } }, access: open },
         posts: {
           schema: { teamId: { type: 'string' }, n: { type: 'number' } },
@@ -125,6 +127,33 @@ describeServer('the cache of aggregates', { config }, (server) => {
     expect(await request()).toEqual([[1, 7], 1])
     expect((await server.service.delete(`${members}/m`)).status).toBe(200)
     expect(await request()).toEqual([[0, 0], 1])
+  })
+
+  test('[DB-AGG-14, DB-REL-1] a condition through a relation follows the writes of the related table', async () => {
+    const [authors, books] = ['authors', 'books'].map((name) => `/api/db/shared/tables/${name}`)
+    const { service } = server
+    expect((await service.post(`${authors}`, { id: 'ann', role: 'guest' })).status).toBe(201)
+    expect((await service.post(`${books}`, { n: 4, authorId: 'ann' })).status).toBe(201)
+    const parameters = (filter: unknown) => query({ measures: { n: 'count' }, filter })
+    const conditions: [string, unknown][] = [
+      [`${books}`, [['author.role', '==', 'editor']]],
+      [`${authors}`, [['books', 'some', [['n', '>', 3]]]]],
+    ]
+    const request = () =>
+      scans(() =>
+        Promise.all(
+          conditions.map(async ([base, filter]) => {
+            const { status, body } = await server.anonymous.get(`${base}/aggregate${parameters(filter)}`)
+            return status === 200 ? body.groups[0].n : body
+          }),
+        ),
+      )
+    expect(await request()).toEqual([[0, 1], 2])
+    expect(await request()).toEqual([[0, 1], 0])
+    expect((await service.patch(`${authors}/ann`, { role: 'editor' })).status).toBe(200)
+    expect(await request()).toEqual([[1, 1], 2])
+    expect((await service.post(`${books}/batch-by-filter`, { action: 'update', data: { n: 1 } })).status).toBe(200)
+    expect(await request()).toEqual([[1, 0], 2])
   })
 
   test('[DB-AGG-14, DB-AGG-17] instances are apart', async () => {
