@@ -79,7 +79,7 @@ const scanner = new Bun.Transpiler({ loader: 'js' })
 /** Specifiers of imports, and of modules named by their URL. */
 const importsIn = (path: string, text: string): string[] =>
   path.endsWith('.d.ts')
-    ? [...text.matchAll(/(?:\bfrom|\bimport\(|^import) ?['"]([^'"\n]+)['"]/gm)].map(([, name = '']) => name)
+    ? [...text.matchAll(/(?:\bfrom |\bimport\(|^import )['"]([^'"\n]+)['"]/gm)].map(([, name = '']) => name)
     : [
         ...scanner.scanImports(text.replace(/^#!.*/, '')).map((found) => found.path),
         ...[...text.matchAll(/\bnew URL\(\s*'(\.[^']+\.[jt]s)'/g)].map(([, name = '']) => name),
