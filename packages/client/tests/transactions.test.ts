@@ -64,14 +64,20 @@ describeServer('batches and transactions of the client', { config }, (server) =>
       tx.moves.insert({ amount: 2 })
       tx.accounts.delete('b', { ifMatch: versionOf(before) })
     })
-    expect(moves).toMatchObject({ inserted: [{ id: 'm', amount: 1 }, { amount: 2 }], updated: [], deleted: [] })
+    expect(moves).toMatchObject({
+      table: 'moves',
+      inserted: [{ id: 'm', amount: 1 }, { amount: 2 }],
+      updated: [],
+      deleted: [],
+    })
     expect(accounts).toMatchObject({
+      table: 'accounts',
       inserted: [{ slug: 's', balance: 5 }],
       updated: [{ balance: 99 }],
       deleted: ['b'],
     })
-    const updated = accounts?.updated[0] as { id: string }
-    await other().update('a', { balance: 1 }, { ifMatch: versionOf(updated) })
+    const [updated] = accounts?.updated ?? []
+    await other().update('a', { balance: 1 }, { ifMatch: versionOf(updated ?? expect.unreachable()) })
     expect(sent).toHaveLength(1)
   })
 

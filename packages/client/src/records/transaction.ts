@@ -23,6 +23,7 @@ interface Operation {
 }
 
 export interface BatchResult {
+  readonly table: string
   readonly inserted: Row[]
   readonly updated: Row[]
   readonly deleted: string[]
@@ -80,7 +81,7 @@ export const batchesOf = (execute: Execute, findTable: FindTable) => ({
     const rows = await execute(operations, options)
     const results: Record<string, BatchResult> = {}
     for (const [at, { table, update, delete: gone }] of operations.entries()) {
-      results[table] ??= { inserted: [], updated: [], deleted: [] }
+      results[table] ??= { table, inserted: [], updated: [], deleted: [] }
       const { inserted, updated, deleted } = results[table]
       const row = rows[at] as Row
       if (gone) deleted.push(row.id)

@@ -170,11 +170,22 @@ export type BatchBuilder<Config = unknown, Namespace extends string = 'shared'> 
   ? { readonly [table: string]: Untyped }
   : { readonly [Name in TableName<Config, Namespace>]: BatchTable<TableDeclaration<Config, Namespace, Name>> }
 
-export interface BatchResult {
-  inserted: object[]
-  updated: object[]
+/** What a batch has changed in one table. */
+export interface TableChanges<Name = string, Row = Untyped> {
+  table: Name
+  /** Upserted rows included. */
+  inserted: Row[]
+  updated: Row[]
+  /** Ids. */
   deleted: string[]
 }
+
+/** What a batch has changed in one of the tables; `table` says in which one, and so the type of its rows. */
+export type BatchResult<Config = unknown, Namespace extends string = 'shared'> = unknown extends Config
+  ? TableChanges
+  : {
+      [Name in TableName<Config, Namespace>]: TableChanges<Name, RowOf<TableDeclaration<Config, Namespace, Name>>>
+    }[TableName<Config, Namespace>]
 
 /** The tables of a transaction, by name; `ifMatch` of what was read is checked when it is committed. */
 export type Transaction<Config = unknown, Namespace extends string = 'shared'> = unknown extends Config
@@ -221,7 +232,7 @@ export interface TransactionOptions extends Call {
 interface DatabaseMethods<Config, Namespace extends string> {
   table<const Name extends TableName<Config, Namespace>>(name: Name): TableOf<Config, Namespace, Name>
   /** All or nothing, also over several tables; a result per table in the order of first use. */
-  batch(build: (tx: BatchBuilder<Config, Namespace>) => void, options?: Call): Promise<BatchResult[]>
+  batch(build: (tx: BatchBuilder<Config, Namespace>) => void, options?: Call): Promise<BatchResult<Config, Namespace>[]>
   /**
    * Several tables, all or nothing, serializable: repeated when a row or a list that was read has changed meanwhile.
    */

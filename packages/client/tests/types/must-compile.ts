@@ -13,7 +13,7 @@ import type {
   VectorName,
 } from '../../src/types/config-shape.ts'
 import type { LiveList, LiveRecord } from '../../src/types/live.ts'
-import type { BatchBuilder, Database, Query, Table } from '../../src/types/records.ts'
+import type { BatchBuilder, BatchResult, Database, Query, Table } from '../../src/types/records.ts'
 import type { Insert, Patch, Row } from '../../src/types/rows.ts'
 import type { Config, Functions } from './blog-config.ts'
 
@@ -222,6 +222,16 @@ export const batch = client.db().batch((tx) => {
   tx.posts.update('p1', { views: increment(1) }, { ifMatch: '"1"' })
   tx.comments.delete('c1')
   tx.comments.upsert({ postId: 'p1', authorId: 'a' }, { on: 'id' })
+})
+export const batched = batch.then(async ([first, second]) => {
+  const changed: { id: string; createdAt: string } | undefined = first?.updated[0]
+  const views: number | undefined = first?.table === 'posts' ? first.updated[0]?.views : undefined
+  const texts: string[] = second?.table === 'comments' ? second.inserted.map((row) => row.text) : []
+  const done: (boolean | null)[] = (await client.db('workspace', 'w1').batch(() => undefined)).flatMap((result) =>
+    result.inserted.map((row) => row.done),
+  )
+  const loosely: BatchResult = { table: 'any', inserted: [{ field: 1 }], updated: [], deleted: ['a'] }
+  return { changed, views, texts, done, loosely }
 })
 export const build = (tx: BatchBuilder<Config>): void => tx.comments.upsert({ postId: 'p1', authorId: 'a' })
 export const transferred: Promise<number> = client.db().transaction(async (tx) => {

@@ -153,6 +153,12 @@ export const mistakes = [
   client.db().batch((tx) => tx.comments.insert({ authorId: 'a' })),
   // @ts-expect-error a batch of an unknown table
   client.db().batch((tx) => tx.articles.delete('a')),
+  // @ts-expect-error a field that only some tables of a batch have
+  client.db().batch((tx) => tx.posts.delete('a')).then(([result]) => result?.updated[0]?.title),
+  // @ts-expect-error a field that the rows of a batch do not have
+  client.db().batch((tx) => tx.posts.delete('a')).then(([one]) => one?.table === 'posts' && one.updated[0]?.titel),
+  // @ts-expect-error the result of a table that does not exist
+  client.db().batch((tx) => tx.posts.delete('a')).then(([result]) => result?.table === 'articles'),
   // @ts-expect-error a transaction that reads an unknown field
   client.db().transaction(async (tx) => (await tx.posts.get('p1')).titel),
   // @ts-expect-error a hidden field of a row
