@@ -3,6 +3,7 @@ import { createClient, files, records } from 'plinth-client'
 import type { CallerContext, Context } from '../config/sections/functions/context.ts'
 import type { InvocationContext } from '../engines/hosts/hosts.ts'
 import type { CallerRefusals } from './caller-refusals.ts'
+import { createEffectNumbers } from './effect-numbers.ts'
 import { log } from './log-lines.ts'
 import { createMailSender } from './mail-sender.ts'
 import type { MailTemplates } from './mail-templates.ts'
@@ -46,10 +47,11 @@ export type AnyContext = Omit<Context, 'db'> & { readonly db?: CallerContext['db
 export function createContext(parts: ContextParts): AnyContext {
   const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch, mailTemplates, prepareInput, refusals } = parts
   const startedMs = performance.now()
+  const effects = createEffectNumbers()
   const clientAs = (as: 'caller' | 'service', onResponse?: ServerFetchParts['onResponse']) =>
     lazy<Client>(() =>
       createClient(url, [records, files], {
-        fetch: createServerFetch({ url, as, sendRequest, ...(onResponse && { onResponse }) }),
+        fetch: createServerFetch({ url, as, sendRequest, effects, ...(onResponse && { onResponse }) }),
         // The deadline of the invocation bounds every request, and the server answers without a network.
         timeout: timeoutMs + 1000,
         retries: 0,
@@ -57,7 +59,7 @@ export function createContext(parts: ContextParts): AnyContext {
     )
   const asCaller = clientAs('caller', (response) => refusals.note(response))
   const asService = clientAs('service')
-  const jobs = createTransactionJobs(given.jobId)
+  const jobs = createTransactionJobs(given.jobId, effects)
   const databasesOf =
     (client: () => Client): Client['db'] =>
     (...names: []) =>

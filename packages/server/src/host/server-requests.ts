@@ -3,6 +3,7 @@ import { createSemaphore } from '../base/concurrency/semaphore.ts'
 import type { HostRequest, HostResponse } from '../engines/hosts/hosts.ts'
 import { functionRequestBytesMax, functionRequestsMax } from '../limits/functions.ts'
 import { send } from './channel.ts'
+import type { EffectNumbers } from './effect-numbers.ts'
 
 const pending = new Map<number, (response: HostResponse) => void>()
 let requests = 0
@@ -34,17 +35,21 @@ export interface ServerFetchParts {
   readonly url: string
   readonly as: 'caller' | 'service'
   readonly sendRequest: SendRequest
+  readonly effects: EffectNumbers
   /** May replace a response. */
   readonly onResponse?: (response: HostResponse) => HostResponse
 }
 
 /** The client's `fetch`. */
-export const createServerFetch = ({ url, as, sendRequest, onResponse }: ServerFetchParts): typeof fetch =>
+export const createServerFetch = ({ url, as, sendRequest, effects, onResponse }: ServerFetchParts): typeof fetch =>
   // The client calls it with a URL and plain options only.
   (async (target: string, init: RequestInit = {}) => {
     init.signal?.throwIfAborted()
+    const { method = 'GET' } = init
+    const effect = method === 'GET' || method === 'HEAD' ? undefined : effects.next()
     const response = sendRequest(as, {
-      method: init.method ?? 'GET',
+      method,
+      ...(effect !== undefined && { effect }),
       path: target.slice(url.length),
       ...(await contentOf(init)),
     })

@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash, randomUUID } from 'node:crypto'
+import type { EffectNumbers } from './effect-numbers.ts'
 
 /** A job as the endpoint of transactions takes it, without its id. */
 type PrepareJob = () => Promise<object>
@@ -26,10 +27,8 @@ export interface TransactionJobs {
 }
 
 /** `jobId` is that of the job that runs; each of its attempts gives its n-th job in a transaction the same id. */
-export function createTransactionJobs(jobId: string | undefined): TransactionJobs {
-  let transactions = 0
-
-  const idOf = (transaction: number, index: number): string =>
+export function createTransactionJobs(jobId: string | undefined, effects: EffectNumbers): TransactionJobs {
+  const idOf = (transaction: string, index: number): string =>
     jobId === undefined
       ? randomUUID()
       : createHash('sha256')
@@ -38,7 +37,8 @@ export function createTransactionJobs(jobId: string | undefined): TransactionJob
           .slice(0, 32)
 
   function transact(run: Transact, work: Work, options?: object): Promise<unknown> {
-    const transaction = ++transactions
+    const transaction = effects.next()
+    let runs = 0
     let jobs: object[] | undefined
     const attempt = async (tx: object): Promise<unknown> => {
       // Not those of an earlier attempt.
@@ -54,7 +54,7 @@ export function createTransactionJobs(jobId: string | undefined): TransactionJob
         return { jobId: id }
       }
       try {
-        const result = await current.run({ enqueue }, () => work(tx))
+        const result = await current.run({ enqueue }, () => effects.below(`${transaction}.${++runs}`, () => work(tx)))
         // A job need not be awaited, as a change need not be; while these are prepared, others may be added.
         for (let count = 0; count < added.length; ) {
           count = added.length
@@ -65,7 +65,7 @@ export function createTransactionJobs(jobId: string | undefined): TransactionJob
         hasEnded = true
       }
     }
-    return run(attempt, { ...options, findJobs: () => jobs })
+    return effects.at(transaction, () => run(attempt, { ...options, findJobs: () => jobs }))
   }
 
   return {

@@ -16,6 +16,18 @@ export const thumbs = queue('thumbnails', { concurrency: 2, uniqueBy: ({ file })
 export const nightly = schedule('0 3 * * *', { tz: 'Europe/Berlin' }, async (ctx) => {
   await ctx.service.db('shared').ledger.insert({ title: 'nightly ' + ctx.scheduledAt.toISOString() })
 })
+export const contended = queue('contended', {}, async (_, ctx) => {
+  const { ledger, transaction } = ctx.service.db('shared')
+  let runs = 0
+  await transaction(async (tx) => {
+    await tx.ledger.get('contended')
+    // Another version of what the first run has read, so that the transaction runs again.
+    if (++runs === 1) await ledger.update('contended', { attempt: 1 })
+    tx.ledger.insert({ title: 'transferred', order: 'contended' })
+  })
+  await ledger.insert({ title: 'after', order: 'contended' })
+  if (ctx.attempt === 1) throw new Error('after the writes')
+})
 export const order = rpc({ caller: 'service' }, async (file, ctx) => [
   await ctx.enqueue('thumbnails', { file }, { delay: '1h' }),
   await ctx.enqueue('thumbnails', { file }),
@@ -74,6 +86,23 @@ describeServer('jobs of functions', { config, clock, settings: { projectFolder: 
       ['done', 2],
       ['done', 1],
     ])
+  })
+
+  test('[FN-EFFECT-1] a transaction that met a conflict is committed once, and so are the writes after it', async () => {
+    const { service } = server
+    await service.post('/api/db/shared/tables/ledger', { id: 'contended', title: 'contended', attempt: 0 })
+    await service.post('/api/functions/jobs', { queue: 'contended' })
+    await done('contended')
+    const { items } = (await service.get('/api/functions/jobs?queue=contended')).body
+    expect(items).toMatchObject([{ status: 'done', attempt: 2 }])
+    expect((await titles()).filter((title) => ['transferred', 'after'].includes(title))).toEqual([
+      'after',
+      'transferred',
+    ])
+    await service.post('/api/db/shared/tables/ledger/batch-by-filter', {
+      action: 'delete',
+      filter: [['order', '==', 'contended']],
+    })
   })
 
   test('[FN-JOB-4, FN-JOB-7] jobs are enqueued, inspected, canceled and retried', async () => {

@@ -64,6 +64,8 @@ export interface HostRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Uint8Array | null
+  /** The number of a write: the same in each attempt of a job. Absent for a request that only reads. */
+  readonly effect?: string
 }
 
 export interface HostResponse {

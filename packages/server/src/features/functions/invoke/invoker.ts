@@ -70,25 +70,24 @@ function requestIdOf(name: string, cause: string): string {
 export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, log }: InvokerDeps): Invoker {
   const { countsOf, countRun, report } = createCounts({ locationOf, lines, clock, log })
 
-  const answer = ({ name, caller, requestId, effects }: FunctionCall) => {
-    let writes = 0
-    return async (content: HostRequest, as: 'caller' | 'service', signal: AbortSignal): Promise<HostResponse> => {
-      const isEffect = effects !== undefined && content.method !== 'GET' && content.method !== 'HEAD'
+  const answer =
+    ({ name, caller, requestId, effects }: FunctionCall) =>
+    async (content: HostRequest, as: 'caller' | 'service', signal: AbortSignal): Promise<HostResponse> => {
+      const { method, path, headers, body, effect } = content
       return hostResponseOf(
         await run({
-          method: content.method,
-          target: content.path,
-          headers: content.headers,
-          body: content.body as string | Uint8Array<ArrayBuffer> | null,
+          method,
+          target: path,
+          headers,
+          body: body as string | Uint8Array<ArrayBuffer> | null,
           caller: as === 'caller' && caller ? caller : functionsCaller,
           requestId: requestIdOf(name, requestId),
-          effectKey: isEffect ? `${effects}:${++writes}` : undefined,
+          effectKey: effects !== undefined && effect !== undefined ? `${effects}:${effect}` : undefined,
           functionName: name,
           signal,
         }),
       )
     }
-  }
 
   const writeLine =
     ({ name, requestId }: FunctionCall) =>
