@@ -5,7 +5,7 @@ import type { Client } from './types/client.ts'
 import type { ClientOptions } from './types/options.ts'
 
 /** The members of a client by the feature that adds them. */
-const members: Readonly<Record<string, string>> = {
+const members: Readonly<Record<PropertyKey, string>> = {
   db: 'records',
   auth: 'auth',
   files: 'files',
@@ -32,7 +32,7 @@ export function createClient<Config = unknown, Functions = unknown>(
     close: core.close.bind(core),
   }
   for (const feature of features) Object.assign(client, feature(core))
-  for (const [member, name] of Object.entries(members))
-    if (!(member in client)) Object.defineProperty(client, member, { get: () => core.part(name) })
-  return client as unknown as Client<Config, Functions>
+  return new Proxy<Record<PropertyKey, unknown>>(client, {
+    get: (own, member) => own[member] ?? (members[member] && core.part(members[member])),
+  }) as unknown as Client<Config, Functions>
 }

@@ -97,6 +97,6 @@ function readReply({ ok, status, headers }: Response, text: string): Reply {
     status,
     requestId: headers.get('x-request-id') ?? undefined,
     // A date, which proxies may send, is not used, and neither is 0: repeated requests are always spread.
-    retryAfterMs: Number.parseInt(`${headers.get('retry-after')}`, 10) * 1000 || undefined,
+    retryAfterMs: Number(headers.get('retry-after')) * 1000 || undefined,
   })
 }

@@ -130,20 +130,16 @@ function readsAndWritesOf(table: Table, reads: Operation[], writes: Operation[],
     note((reply.data as { check: unknown }).check)
     return reply
   }
-  const find = async (id: string): Promise<Row | null> => {
-    let row = await table.find(id, options)
-    note(row ? { id, ifMatch: findVersion(row) } : { id, exists: false })
-    for (const { insert, upsert = insert, update, delete: gone } of own()) {
-      if (upsert?.id === id) row = applyPatch(row, upsert)
-      if (update?.id === id) row = applyPatch(row, update.data)
-      if (gone?.id === id) row = null
-    }
-    return row
-  }
   return Object.assign(new Table({ ...source, send }), writesOf(source.table, writes), {
-    find,
+    /** Of `find`, too. */
     async get(id: string): Promise<Row> {
-      const row = await find(id)
+      let row = await table.find(id, options)
+      note(row ? { id, ifMatch: findVersion(row) } : { id, exists: false })
+      for (const { insert, upsert = insert, update, delete: gone } of own()) {
+        if (upsert?.id === id) row = applyPatch(row, upsert)
+        if (update?.id === id) row = applyPatch(row, update.data)
+        if (gone?.id === id) row = null
+      }
       if (!row) throw new PlinthError({ status: 404, slug: 'not-found' })
       return row
     },

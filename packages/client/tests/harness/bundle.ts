@@ -32,13 +32,16 @@ export async function bundle(contents: string, folder: string, external: readonl
 
 const source = `${import.meta.dirname}/../../src`
 
+/** How a program lists a feature: `persist` takes options. */
+const listed = (feature: string): string => (feature === 'persist' ? 'persist()' : feature)
+
 /** A program that creates a client with the features, and uses `more` of its modules. */
 export const clientBundle = (features: readonly string[], more: readonly string[] = []): Promise<Bundle> =>
   bundle(
     [
       ...more.map((path, at) => `import * as more${at} from './${path}'; globalThis.more${at} = more${at}`),
       `import { createClient, ${features.join(', ')} } from './index.ts'`,
-      `globalThis.client = createClient('https://api.example.com', [${features.join(', ')}])`,
+      `globalThis.client = createClient('https://api.example.com', [${features.map(listed).join(', ')}])`,
     ].join('\n'),
     source,
   )
