@@ -209,6 +209,10 @@ const markers = {
     begin: '<!-- measured functions: begin (written by `npm run bench -- --functions --write`) -->',
     end: '<!-- measured functions: end -->',
   },
+  queries: {
+    begin: '<!-- measured queries: begin (written by `npm run bench -- --queries --write`) -->',
+    end: '<!-- measured queries: end -->',
+  },
   kv: {
     begin: '<!-- measured key-value: begin (written by `npm run bench -- --kv --write`) -->',
     end: '<!-- measured key-value: end -->',

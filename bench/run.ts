@@ -15,6 +15,7 @@ import { runClient } from './client/client.ts'
 import { clientPlan } from './client/plan.ts'
 import { runFunctions } from './functions/functions.ts'
 import { runOnPostgres } from './postgres/postgres.ts'
+import { runQueries } from './queries/queries.ts'
 import {
   type Basics,
   busyNote,
@@ -191,6 +192,7 @@ function run(options: Options): Promise<string> {
   if (part === 'sql') return runSql(plan)
   if (part === 'client') return runClient(clientPlan(plan, options.quick))
   if (part === 'functions') return runFunctions(plan, options.quick)
+  if (part === 'queries') return runQueries(plan, options.quick)
   if (part === 'users') return runUsers(plan, onSeeded)
   if (part === 'analytics') return runAnalytics(plan, options.quick, onSeeded)
   if (part === 'postgres') return runOnPostgres({ sizes, scenarios: chosen, plan, onProgress: onSeeded })

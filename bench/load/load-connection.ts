@@ -1,7 +1,8 @@
 /**
- * A keep-alive HTTP/1.1 connection of the load generator: sends a prebuilt request and reads the response. Implements
- * only responses with fixed-length bodies; anything else is an error. `load.ts` validates the responses.
+ * A keep-alive HTTP/1.1 connection of the load generator: sends a prebuilt request and reads the response, whose body
+ * has a length or is chunked. `load.ts` validates the responses.
  */
+import { ChunkedBody } from './chunked-body.ts'
 
 /** Events of a connection. `body` is null unless it was requested; `bodyBytes` is its length. */
 export interface ConnectionEvents {
@@ -20,7 +21,8 @@ export interface HeadLayout {
 }
 
 interface Head {
-  readonly bodyLength: number
+  /** Null for a chunked body. */
+  readonly bodyLength: number | null
   readonly bodyAt: number
 }
 
@@ -44,6 +46,8 @@ export class Connection {
   #bodyBytes = 0
   #bodyLeft = 0
   #body: Buffer[] = []
+  /** The body of a chunked response that is arriving, or null. */
+  #chunked: ChunkedBody | null = null
 
   constructor(
     private readonly layout: HeadLayout,
@@ -88,6 +92,7 @@ export class Connection {
 
   #receive(chunk: Buffer): void {
     if (!this.#waiting) this.events.failed('Unexpected response')
+    else if (this.#chunked !== null) this.#receiveChunks(this.#chunked, chunk)
     else if (this.#bodyLeft > 0) this.#receiveBody(chunk)
     else this.#receiveHead(this.#head === null ? chunk : Buffer.concat([this.#head, chunk]))
   }
@@ -108,10 +113,15 @@ export class Connection {
       }
     }
     this.#status = 100 * digitAt(bytes, 9) + 10 * digitAt(bytes, 10) + digitAt(bytes, 11)
-    this.#bodyBytes = head.bodyLength
-    this.#bodyLeft = head.bodyLength
     // The body of an error describes it.
     if (this.#status >= 400) this.#keepsBody = true
+    if (head.bodyLength === null) {
+      this.#chunked = new ChunkedBody(this.#keepsBody)
+      this.#receiveChunks(this.#chunked, bytes.subarray(head.bodyAt))
+      return
+    }
+    this.#bodyBytes = head.bodyLength
+    this.#bodyLeft = head.bodyLength
     // Fast path: the response is complete and its body is not needed.
     if (!this.#keepsBody && bytes.length - head.bodyAt === head.bodyLength) {
       this.#bodyLeft = 0
@@ -128,6 +138,13 @@ export class Connection {
       this.#body = []
       this.#end(body)
     }
+  }
+
+  #receiveChunks(chunked: ChunkedBody, bytes: Buffer): void {
+    if (!chunked.push(bytes)) return
+    this.#chunked = null
+    this.#bodyBytes = chunked.bytes
+    this.#end(this.#keepsBody ? chunked.data() : null)
   }
 
   #end(body: Buffer | null): void {
@@ -155,10 +172,11 @@ function readAsRemembered(bytes: Buffer, layout: HeadLayout): Head | null {
   return isEnd ? { bodyLength, bodyAt: end + 4 } : null
 }
 
-/** Searches the head, and saves its layout; null when it has no Content-Length. */
+/** Searches the head, and saves its layout; null when it does not delimit the body. */
 function readHead(bytes: Buffer, end: number, layout: HeadLayout): Head | null {
-  const found = /\r\ncontent-length: (\d+)/i.exec(bytes.toString('latin1', 0, end))
-  if (found === null) return null
+  const text = bytes.toString('latin1', 0, end)
+  const found = /\r\ncontent-length: (\d+)/i.exec(text)
+  if (found === null) return /\r\ntransfer-encoding: chunked/i.test(text) ? { bodyLength: null, bodyAt: end + 4 } : null
   const digits = found[1] as string
   layout.lengthAt = found.index + found[0].length - digits.length
   layout.afterLength = end - layout.lengthAt - digits.length

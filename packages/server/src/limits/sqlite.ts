@@ -75,6 +75,11 @@ export const quickReadBytes = MiB
  * ranking, and a few of reading rows for other conditions.
  */
 export const quickSearchOccurrences = 500
+/**
+ * Rows of a large file that a statement may visit and sort on the main thread to return a few of them, such as the
+ * latest comments of each post: some two milliseconds.
+ */
+export const quickVisitsMax = 2000
 /** How long a count of occurrences is used again, and how many of them a connection keeps: some 100 bytes each. */
 export const wordFrequencyMs = 10_000
 export const wordFrequenciesMax = 8000

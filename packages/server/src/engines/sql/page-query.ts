@@ -43,10 +43,10 @@ export interface PageQuery {
   /** Upper bound on the characters of a row that `bytesMax` does not count: the cursor columns, which are short. */
   readonly keyChars?: number
   /**
-   * Whether it visits many more rows than it returns, though its plan does not show it. From a large file it is then
-   * read in a thread.
+   * Selects the rows that it visits, of which it sorts and returns a few. Of a large file it is read on the main thread
+   * only where they are at most `quickVisitsMax`.
    */
-  readonly visitsMany?: boolean
+  readonly visited?: SqlText
   /** Frequency of the search words; null or absent unless the query is a full-text search. */
   readonly frequency?: WordFrequency | null
   /** The caller's key (`callerKey`): reader threads are shared fairly between callers. */

@@ -202,15 +202,19 @@ describeServer('serializable transactions', { config }, (server) => {
             if (hasChanged && !items.some((row) => row.key === `${key}-end`)) sawChangeFirst = true
           }
         })()
+        // A change before the list would be one that the transaction has seen.
+        const listed = Promise.withResolvers<void>()
         const transaction = db.transaction(
           async (tx) => {
             await tx.values.where('key', '==', key).where('at', '==', 0).list()
+            listed.resolve()
             // Updates take a statement each, so that the changes below arrive before the commit.
             for (const n of times(40, (n) => n)) tx.accounts.update('busy', { balance: n })
             tx.values.insert({ key: `${key}-end` })
           },
           { attempts: 1 },
         )
+        await listed.promise
         const change = (id: string): Promise<unknown> => {
           if (kind === 'insert') return db.values.insert({ key, at: 0 })
           return kind === 'update' ? db.values.update(id, { at: 1 }) : db.values.delete(id)

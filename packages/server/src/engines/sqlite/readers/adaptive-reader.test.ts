@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   quickSearchOccurrences,
+  quickVisitsMax,
   slowReadBytes,
   slowReadsWaitingMax,
   slowReadsWaitingPerCallerMax,
@@ -115,6 +116,32 @@ describe('slow reads', () => {
     }
     expect(page(query)).toBeNull()
     expect((await largePage(query, slowReadBytes)).rows).toEqual(connection.all(plainPage(query)))
+    connection.close()
+    threads.close()
+  })
+
+  test('a page that visits a bounded number of rows of a large file is read on the main thread', async () => {
+    const threads = new ReaderThreads()
+    const connection = openConnection(path, { readonly: true })
+    const { page } = createAdaptiveReader(connection, path, threads)
+    const last = (count: number): string => String(count).padStart(8, '0')
+    const firstOf = (where: SqlText): PageQuery => ({
+      list: selectList([{ column: sql`items.id`, name: 'id', kind: 'short' }]),
+      source: sql` FROM items WHERE items.rowid IN (SELECT items.rowid FROM items${where} ORDER BY n DESC LIMIT 3)`,
+      order: sql` ORDER BY n DESC`,
+      limit: 3,
+      offset: 0,
+      key: null,
+      visited: sql`SELECT 1 FROM items${where}`,
+    })
+    const few = firstOf(sql` WHERE id <= ${last(quickVisitsMax)}`)
+    expect(page(few)).toMatchObject({ rows: [{ id: last(quickVisitsMax) }, {}, {}] })
+    const many = page(firstOf(sql` WHERE id <= ${last(quickVisitsMax + 1)}`))
+    expect(many).toBeInstanceOf(Promise)
+    expect(await many).toMatchObject({ rows: [{ id: last(quickVisitsMax + 1) }, {}, {}] })
+    // A condition without an index visits every row to find the few.
+    expect(page(firstOf(sql` WHERE label = ${'x'}`))).toBeInstanceOf(Promise)
+    await threads.read(path, unbounded(sql`SELECT 1`))
     connection.close()
     threads.close()
   })

@@ -7,6 +7,7 @@ import { createLru } from '../../../base/concurrency/lru.ts'
 import {
   fileSizeCheckMs,
   quickReadBytes,
+  quickVisitsMax,
   slowReadBytes,
   slowReadMs,
   slowReadRunsPerPlanCheck,
@@ -43,7 +44,19 @@ const verySlowFactor = 10
 
 /** A full scan with a condition, or a sort of everything: its cost grows with the table. */
 const growsWithTable = /^SCAN (?!CONSTANT|json_each)|USE TEMP B-TREE FOR ORDER BY/
+/** The rows of a sub-select that is computed beforehand. */
+const computes = /^(?:CO-ROUTINE|MATERIALIZE) (\S+)/
+const scans = /^SCAN (?!CONSTANT)(\S+)/
 const sorts = /USE TEMP B-TREE FOR (?:ORDER BY|LAST \d+ TERMS? OF ORDER BY|LAST TERM OF ORDER BY)/
+
+/** Whether a plan scans a table: not the list of a parameter, and not the rows of a sub-select. */
+function scansTable(plan: readonly string[]): boolean {
+  const computed = new Set(plan.map((step) => computes.exec(step)?.[1]))
+  return plan.some((step) => {
+    const scanned = scans.exec(step)?.[1]
+    return scanned !== undefined && !computed.has(scanned) && !step.includes('VIRTUAL TABLE')
+  })
+}
 
 const fileBytes: SqlText = {
   text: 'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size',
@@ -96,18 +109,23 @@ export function createAdaptiveReader(
     return isLarge
   }
 
-  function classify(pace: Pace, query: SqlText): void {
+  /** `isBounded`: the number of rows that it visits is checked for each run, unless it scans a table. */
+  function classify(pace: Pace, query: SqlText, isBounded: boolean): void {
     const isFiltered = query.text.includes(' WHERE ')
     const plan = connection.plan(query).map(({ detail }) => detail)
     pace.isPlanned = true
     pace.isSorted = plan.some((step) => sorts.test(step))
+    if (isBounded) {
+      pace.isSlow = scansTable(plan)
+      return
+    }
     // The cost of a full-text search depends on its words, which are checked per search.
     if (plan.some((step) => step.includes('VIRTUAL TABLE'))) return
     // Without a condition an index scan stops at its LIMIT.
     pace.isSlow = plan.some((step) => growsWithTable.test(step) && (isFiltered || !step.includes('USING')))
   }
 
-  function paceOf(query: SqlText, nowMs: number): Pace {
+  function paceOf(query: SqlText, nowMs: number, isBounded = false): Pace {
     let pace = paces.get(query.text)
     if (!pace) {
       pace = { isSlow: false, isSorted: false, isPlanned: false, runs: 0, strikes: 0 }
@@ -116,7 +134,7 @@ export function createAdaptiveReader(
     const isDue = ++pace.runs % slowReadRunsPerPlanCheck === 0
     // The table may have grown, or an index may have been added.
     if (isDue) pace.isSlow = false
-    if ((isDue || !pace.isPlanned) && isLargeFile(nowMs)) classify(pace, query)
+    if ((isDue || !pace.isPlanned) && isLargeFile(nowMs)) classify(pace, query, isBounded)
     return pace
   }
 
@@ -137,6 +155,13 @@ export function createAdaptiveReader(
     return isFrequent
   }
 
+  /** Whether a statement visits more rows of a large file than the main thread may. */
+  function visitsMany(visited: SqlText, nowMs: number): boolean {
+    if (!isLargeFile(nowMs)) return false
+    const some = sql`SELECT count(*) AS "rows" FROM (${visited} LIMIT ${quickVisitsMax + 1})`
+    return Number(connection.all(some)[0]?.rows) > quickVisitsMax
+  }
+
   function learn(pace: Pace, startMs: number): void {
     const tookMs = performance.now() - startMs
     if (tookMs > slowReadMs) pace.strikes += tookMs > slowReadMs * verySlowFactor ? strikesMax : 1
@@ -145,7 +170,7 @@ export function createAdaptiveReader(
   }
 
   function largePage(query: PageQuery, bytesMax: number): Promise<PageRows<SqlRow>> {
-    const pace = paceOf(plainPage(query), performance.now())
+    const pace = paceOf(plainPage(query), performance.now(), query.visited !== undefined)
     const { alongside = null, caller, limit, keyChars = 0 } = query
     const page = pace.isSorted ? keyedPage(query) : plainPage(query)
     return threads.read(path, { query: page, bytesMax: bytesMax + limit * keyChars, alongside }, caller)
@@ -164,13 +189,12 @@ export function createAdaptiveReader(
     },
     page(query) {
       const startMs = performance.now()
-      const { here, alongside } = query
+      const { here, alongside, frequency, visited } = query
       const plain = plainPage(query)
-      const pace = paceOf(plain, startMs)
+      const pace = paceOf(plain, startMs, visited !== undefined)
       const beside = alongside && !here ? scalarOf(alongside) : null
-      const besidePace = beside && paceOf(beside, startMs)
-      const { frequency, visitsMany = false } = query
-      const isSlow = pace.isSlow || besidePace?.isSlow || (visitsMany && isLargeFile(startMs))
+      const besidePace = beside && paceOf(beside, startMs, visited !== undefined)
+      const isSlow = pace.isSlow || besidePace?.isSlow || (visited && visitsMany(visited, startMs))
       if (isSlow || (frequency && isLargeFile(startMs) && isFrequent(frequency, startMs)))
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // Each page has its own time limit: statements with ever-changing text are never learned.

@@ -2,7 +2,6 @@
  * Reads the records of a relation for all records of the level above in one statement, and the parts of the response
  * that they become. Bounded in records, in bytes read, and in bytes written.
  */
-import { callerKey } from '../../../../access/caller.ts'
 import { createSlices } from '../../../../base/concurrency/slices.ts'
 import type { PageQuery } from '../../../../engines/sql/page-query.ts'
 import { ident, type SqlText, sql } from '../../../../engines/sql/sql-text.ts'
@@ -77,7 +76,7 @@ async function readValues(one: Included, rows: readonly RecordRow[], reading: Re
   }
   if (keys.size === 0 || isNever(condition)) return noValues
   const query = relation.kind === 'one' ? queryOfOne(one, [...keys]) : queryOfMany(one, [...keys], reading.recordsLeft)
-  if (limit === 0) return one.counts ? countedOnly(one, query) : noValues
+  if (limit === 0 && !one.counts) return noValues
   const page = await reading.read(query, Math.max(1, reading.bytesLeft))
   if (!page || page.isCut) return null
   reading.bytesLeft -= page.bytes
@@ -166,21 +165,11 @@ function queryOfMany(one: Included, ids: readonly string[], recordsLeft: number)
     limit: limit === null ? most : Math.min(most, Math.max(1, limit * ids.length)),
     offset: 0,
   })
-  if (!counts) return { ...query, visitsMany: true }
+  const visited = sql`SELECT 1 FROM ${rows.from} WHERE ${all}`
+  if (!counts) return { ...query, visited }
   const counted = sql`SELECT ${field} AS "_name", count(*) AS "_count" FROM ${rows.from}${where(all)} GROUP BY ${field}`
   const alongside = sql`SELECT ${dialect.objectOf(sql`"_name"`, sql`"_count"`)} FROM (${counted}) AS "_counted"`
-  return { ...query, visitsMany: true, alongside }
-}
-
-/** The values of a relation of which only the number of records is requested. */
-async function countedOnly(one: Included, { alongside }: PageQuery): Promise<Values> {
-  const { database, caller } = one.call
-  const [row] = await database.all<{ counts: unknown }>(
-    sql`SELECT (${alongside as SqlText}) AS "counts"`,
-    undefined,
-    callerKey(caller),
-  )
-  return listsOf(one, new Map(), row?.counts)
+  return { ...query, visited, alongside }
 }
 
 function listsOf({ counts }: Included, items: ReadonlyMap<string, readonly string[]>, counted: unknown): Values {

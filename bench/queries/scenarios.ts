@@ -1,0 +1,117 @@
+/** The queries, and what answers the same at the floor and at a peer. */
+import type { LoadRequest } from '../load/load-requests.ts'
+import { clients } from '../scenarios.ts'
+import type { AggregateName } from './baseline.ts'
+import { topicAt, topics } from './data.ts'
+
+const page = 30
+
+export type Competitor =
+  | { readonly kind: 'requests'; readonly requests: () => LoadRequest[] }
+  | { readonly kind: 'loop'; readonly loop: AggregateName }
+
+export interface QueryScenario {
+  readonly title: string
+  readonly connections: number
+  readonly requests: () => LoadRequest[]
+  readonly floor: { readonly title: string } & Competitor
+  /** Null where PocketBase has no such query. */
+  readonly pocketbase: (() => LoadRequest[]) | null
+}
+
+const get = (path: string, parameters: Record<string, unknown> = {}, items = page): LoadRequest => {
+  const query = Object.entries(parameters)
+    .map(([name, value]) => `${name}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`)
+    .join('&')
+  const text = `GET ${path}${query === '' ? '' : `?${query}`} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`
+  return { text, expect: items === 0 ? { status: 200 } : { status: 200, items } }
+}
+
+const table = (name: string): string => `/api/db/shared/tables/${name}`
+const byTopic = (request: (topic: string) => LoadRequest): LoadRequest[] =>
+  Array.from({ length: topics }, (_, number) => request(topicAt(number)))
+
+const listed = (topic: string): Record<string, unknown> => ({
+  filter: [['topic', '==', topic]],
+  sort: 'rank:desc',
+  limit: String(page),
+  after: '',
+})
+
+const aggregate = (title: string, loop: AggregateName, parameters: Record<string, unknown>): QueryScenario => ({
+  title,
+  connections: 1,
+  // A filter that differs from the one before, so that no result is reused.
+  requests: () =>
+    Array.from({ length: 2000 }, (_, least) =>
+      get(`${table('orders')}/aggregate`, { ...parameters, filter: [['amount', '>=', least]] }, 0),
+    ),
+  floor: { title: 'same SQL in a loop', kind: 'loop', loop },
+  pocketbase: null,
+})
+
+export const queryScenarios = (orders: string): readonly QueryScenario[] => [
+  {
+    title: `List of ${page} with author and latest 3 comments, ${clients} clients`,
+    connections: clients,
+    requests: () =>
+      byTopic((topic) =>
+        get(table('posts'), { ...listed(topic), include: { author: {}, comments: { sort: 'rank:desc', limit: 3 } } }),
+      ),
+    floor: {
+      title: 'minimal handler, one hand-written statement',
+      kind: 'requests',
+      requests: () => byTopic((topic) => get(`/posts/${topic}`)),
+    },
+    pocketbase: () =>
+      byTopic((topic) =>
+        get('/api/collections/posts/records', {
+          filter: `topic='${topic}'`,
+          sort: '-rank',
+          perPage: String(page),
+          skipTotal: '1',
+          expand: 'authorId,comments_via_postId',
+        }),
+      ),
+  },
+  {
+    title: `The same list without related records, ${clients} clients`,
+    connections: clients,
+    requests: () => byTopic((topic) => get(table('posts'), listed(topic))),
+    floor: {
+      title: 'minimal handler, same SQL',
+      kind: 'requests',
+      requests: () => byTopic((topic) => get(`/plain/${topic}`)),
+    },
+    pocketbase: () =>
+      byTopic((topic) =>
+        get('/api/collections/posts/records', {
+          filter: `topic='${topic}'`,
+          sort: '-rank',
+          perPage: String(page),
+          skipTotal: '1',
+        }),
+      ),
+  },
+  aggregate(`Count and sum by status, ${orders} rows, one client`, 'status', {
+    group: ['status'],
+    measures: { n: 'count', total: { sum: 'amount' } },
+  }),
+  aggregate(`Count and sum by month in Berlin, ${orders} rows, one client`, 'month', {
+    group: [{ month: 'orderedAt', tz: 'Europe/Berlin' }],
+    measures: { n: 'count', total: { sum: 'amount' } },
+  }),
+  aggregate(`Distinct buyers by status, ${orders} rows, one client`, 'buyers', {
+    group: ['status'],
+    measures: { buyers: { countDistinct: 'buyerId' } },
+  }),
+  {
+    title: `The same result again, ${clients} clients`,
+    connections: clients,
+    requests: () => [
+      get(`${table('orders')}/aggregate`, { group: ['status'], measures: { n: 'count', total: { sum: 'amount' } } }, 0),
+    ],
+    floor: { title: 'bare handler', kind: 'requests', requests: () => [get('/bare', {}, 0)] },
+    pocketbase: null,
+  },
+]
