@@ -1,7 +1,7 @@
 /**
  * The floor of the query benchmark, as a process: `Bun.serve` with one hand-written statement per request on a copy of
- * the server's data file, the JSON made by SQLite. Without rules, parsing of filters, or bounds. Prints its port when it
- * listens.
+ * the server's data file, the JSON made by SQLite. Without rules, parsing of filters, or bounds. Prints its port when
+ * it listens.
  *
  * Usage: baseline.ts <data folder>
  */

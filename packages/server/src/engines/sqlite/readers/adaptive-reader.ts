@@ -12,15 +12,13 @@ import {
   slowReadMs,
   slowReadRunsPerPlanCheck,
   statementCacheEntriesMax,
-  wordFrequenciesMax,
-  wordFrequencyMs,
 } from '../../../limits/sqlite.ts'
-import type { WordFrequency } from '../../sql/dialect.ts'
 import { type PageQuery, type PageRows, plainPage, windowOf } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'
 import { type SqlText, sql } from '../../sql/sql-text.ts'
 import type { Connection } from '../connection.ts'
 import type { ReaderThreads } from './reader-threads.ts'
+import { createWordFrequencies } from './word-frequencies.ts'
 
 /** Statistics of one statement. */
 interface Pace {
@@ -93,11 +91,7 @@ export function createAdaptiveReader(
   threads: Pick<ReaderThreads, 'read'>,
 ): AdaptiveReader {
   const paces = createLru<string, Pace>(statementCacheEntriesMax)
-  /** Term tables (`fts5vocab`) that this connection has. */
-  const listed = new Set<string>()
-  const frequencies = createLru<string, { readonly isFrequent: boolean; readonly countedAtMs: number }>(
-    wordFrequenciesMax,
-  )
+  const frequencies = createWordFrequencies(connection)
   let isLarge = false
   let sizedAtMs = Number.NEGATIVE_INFINITY
 
@@ -136,23 +130,6 @@ export function createAdaptiveReader(
     if (isDue) pace.isSlow = false
     if ((isDue || !pace.isPlanned) && isLargeFile(nowMs)) classify(pace, query, isBounded)
     return pace
-  }
-
-  /**
-   * Whether a full-text search of a large file is for words that are frequent there. Counting takes longer than finding
-   * a rare word, so the result is reused for `wordFrequencyMs`: a word does not become frequent in a moment.
-   */
-  function isFrequent({ source, create, query }: WordFrequency, nowMs: number): boolean {
-    const words = `${source} ${query.values.join(' ')}`
-    const known = frequencies.get(words)
-    if (known && nowMs - known.countedAtMs < wordFrequencyMs) return known.isFrequent
-    if (!listed.has(source)) {
-      connection.run(create)
-      listed.add(source)
-    }
-    const isFrequent = connection.all(query).length > 0
-    frequencies.set(words, { isFrequent, countedAtMs: nowMs })
-    return isFrequent
   }
 
   /** Whether a statement visits more rows of a large file than the main thread may. */
@@ -195,7 +172,7 @@ export function createAdaptiveReader(
       const beside = alongside && !here ? scalarOf(alongside) : null
       const besidePace = beside && paceOf(beside, startMs, visited !== undefined)
       const isSlow = pace.isSlow || besidePace?.isSlow || (visited && visitsMany(visited, startMs))
-      if (isSlow || (frequency && isLargeFile(startMs) && isFrequent(frequency, startMs)))
+      if (isSlow || (frequency && isLargeFile(startMs) && frequencies.isFrequent(frequency, startMs)))
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // Each page has its own time limit: statements with ever-changing text are never learned.
       const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, startMs + slowReadMs)
