@@ -85,6 +85,52 @@ export function findRegisterAnomaly(
   return cycle && `cycle: ${cycle.join(' → ')}`
 }
 
+/** A committed transaction that reads the states of registers and leaves others in some of those that it has read. */
+export interface ObservedStates {
+  readonly id: string
+  readonly begin: number
+  readonly end: number
+  readonly reads: Readonly<Record<string, string>>
+  readonly left: Readonly<Record<string, string>>
+}
+
+/**
+ * What is wrong with a history in which no register has a state twice, so that a state has one writer; null where
+ * nothing is. `initial` and `final` have the states before and after the history.
+ */
+export function findStateAnomaly(
+  history: readonly ObservedStates[],
+  initial: Readonly<Record<string, string>>,
+  final: Readonly<Record<string, string>>,
+): string | null {
+  const writers = new Map(
+    Object.entries(initial).map(([name, state]) => [name, new Map<string, string | null>([[state, null]])]),
+  )
+  for (const { id, left } of history)
+    for (const [name, state] of Object.entries(left)) {
+      if (writers.get(name)?.has(state)) return `${id} has left ${name} as ${state}, which it was before`
+      writers.get(name)?.set(state, id)
+    }
+  const unknown: string[] = []
+  const writersOf = (id: string, states: Readonly<Record<string, string>>): ReadonlyMap<string, string | null> =>
+    new Map(
+      Object.entries(states).map(([name, state]) => {
+        const writer = writers.get(name)?.get(state)
+        if (writer === undefined) unknown.push(`${id} has ${name} as ${state}, which it never was`)
+        return [name, writer ?? null]
+      }),
+    )
+  const observed = history.map(({ id, begin, end, reads, left }) => ({
+    id,
+    begin,
+    end,
+    reads: writersOf(id, reads),
+    written: Object.keys(left),
+  }))
+  const last = writersOf('the end', final)
+  return unknown[0] ?? findRegisterAnomaly(observed, last)
+}
+
 /** The order in time, by a node for each end: one edge to it and one from it for each transaction. */
 function addTimeline(history: readonly ObservedRegisters[], following: Map<string, Set<string>>): void {
   const ends = [...history].sort((a, b) => a.end - b.end)

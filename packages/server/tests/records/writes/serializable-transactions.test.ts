@@ -14,7 +14,7 @@ import {
   type ObservedRegisters,
 } from '../../harness/records/serializability.ts'
 import { describeServer } from '../../harness/server.ts'
-import { times } from '../../harness/times.ts'
+import { numbersFrom, times } from '../../harness/times.ts'
 
 const config = {
   databases: {
@@ -37,15 +37,7 @@ type Database = ReturnType<typeof connect>
 const attempts = 1000
 /** Transfers of each of the fifty workers. */
 const transfersEach = Number(process.env.PLINTH_TRANSFERS ?? 10)
-
-/** A sequence of numbers below a bound without a pattern, the same in every run. */
-function numbersFrom(seed: number): (below: number) => number {
-  let state = seed * 2654435761 + 1
-  return (below) => {
-    state = (state * 1103515245 + 12345) % 2147483648
-    return Math.floor((state / 2147483648) * below)
-  }
-}
+const transfersTimeoutMs = 120_000 + transfersEach * 30_000
 
 async function clear(db: Database): Promise<void> {
   for (const table of [db.values, db.others, db.accounts, db.transfers, db.shifts] as object[])
@@ -177,8 +169,11 @@ describeServer('serializable transactions', { config }, (server) => {
 
   test('[DB-TX-12] histories of concurrent transactions over lists have no anomaly', () =>
     expectNoAnomaly(databases(), 8))
-  test('[DB-TX-12] fifty concurrent workers keep the sum of ten accounts', () =>
-    expectSumStays(databases(), transfersEach))
+  test(
+    '[DB-TX-12] fifty concurrent workers keep the sum of ten accounts',
+    () => expectSumStays(databases(), transfersEach),
+    transfersTimeoutMs,
+  )
   test('[DB-TX-12] two transactions that read a list do not both write on the strength of it', () =>
     expectNoSkew(databases()))
 
@@ -243,6 +238,10 @@ if (sharedEngine)
     const databases = () => opened.nodes.map(({ url }) => connect(url))
 
     test('[DB-TX-12] histories have no anomaly', () => expectNoAnomaly(databases(), 6))
-    test('[DB-TX-12] fifty concurrent workers keep the sum', () => expectSumStays(databases(), transfersEach))
+    test(
+      '[DB-TX-12] fifty concurrent workers keep the sum',
+      () => expectSumStays(databases(), transfersEach),
+      transfersTimeoutMs,
+    )
     test('[DB-TX-12] no write skew', () => expectNoSkew(databases()))
   })
