@@ -33,10 +33,10 @@ export const checkpointBytesOf = ({ small = false }: ConnectionOptions): number 
 export interface Connection {
   all(query: SqlText): SqlRow[]
   /**
-   * Like `all`, but stops before the row that exceeds `bytesMax` (texts and blobs) or that arrives after `untilMs` of
-   * `performance.now()`; returns at least one row.
+   * Like `all`, but stops before the row that exceeds `bytesMax` (texts and blobs) or for which `isLate`; returns at
+   * least one row.
    */
-  some(query: SqlText, bytesMax: number, untilMs?: number): SomeRows
+  some(query: SqlText, bytesMax: number, isLate?: () => boolean): SomeRows
   /** Rows changed by the statement itself, not by its triggers. */
   run(query: SqlText): number
   /** The steps of the query plan, which are not run. */
@@ -153,14 +153,14 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
         throw failed(error)
       }
     },
-    some({ text, values }, bytesMax, untilMs = Number.POSITIVE_INFINITY) {
+    some({ text, values }, bytesMax, isLate) {
       const rows: SqlRow[] = []
       let bytes = 0
       try {
         // Stepping costs up to a sixth more than `all`. Leaving the loop resets the statement.
         for (const row of prepare(text).iterate(...(values as string[])) as IterableIterator<SqlRow>) {
           const length = lengthOf(row)
-          const isOver = bytes + length > bytesMax || (untilMs < Infinity && performance.now() > untilMs)
+          const isOver = bytes + length > bytesMax || isLate?.()
           if (isOver && rows.length > 0) return { rows, bytes, isCut: true }
           rows.push(row)
           bytes += length

@@ -4,6 +4,7 @@
  * long on the main thread moves to a thread.
  */
 import { createLru } from '../../../base/concurrency/lru.ts'
+import { runTime, type Start } from '../../../base/concurrency/run-time.ts'
 import {
   fileSizeCheckMs,
   quickReadBytes,
@@ -29,8 +30,8 @@ interface Pace {
   isPlanned: boolean
   runs: number
   /**
-   * Rises with slow runs and decays with fast ones: a single slow run may be caused by a busy machine, several are the
-   * statement's.
+   * Rises with slow runs and decays with fast ones: a single slow run may be caused by a cold disk, several are the
+   * statement's. Time in which other processes occupy the processor does not count.
    */
   strikes: number
 }
@@ -139,9 +140,9 @@ export function createAdaptiveReader(
     return Number(connection.all(some)[0]?.rows) > quickVisitsMax
   }
 
-  function learn(pace: Pace, startMs: number): void {
-    const tookMs = performance.now() - startMs
-    if (tookMs > slowReadMs) pace.strikes += tookMs > slowReadMs * verySlowFactor ? strikesMax : 1
+  function learn(pace: Pace, start: Start): void {
+    if (runTime.exceeds(start, slowReadMs))
+      pace.strikes += runTime.ranMs(start) > slowReadMs * verySlowFactor ? strikesMax : 1
     else pace.strikes = Math.max(0, pace.strikes - strikesForgivenPerRun)
     if (pace.strikes >= strikesMax) pace.isSlow = true
   }
@@ -155,34 +156,37 @@ export function createAdaptiveReader(
 
   return {
     all(query, onRead, caller) {
-      const startMs = performance.now()
-      const pace = paceOf(query, startMs)
+      const start = runTime.start()
+      const pace = paceOf(query, start.atMs)
       if (pace.isSlow)
         return threads.read(path, { query, bytesMax: Infinity, alongside: null }, caller).then(({ rows }) => rows)
       const rows = connection.all(query)
-      learn(pace, startMs)
+      learn(pace, start)
       onRead?.(rows)
       return rows
     },
     page(query) {
-      const startMs = performance.now()
+      const start = runTime.start()
+      const { atMs } = start
       const { here, alongside, frequency, visited } = query
       const plain = plainPage(query)
-      const pace = paceOf(plain, startMs, visited !== undefined)
+      const pace = paceOf(plain, atMs, visited !== undefined)
       const beside = alongside && !here ? scalarOf(alongside) : null
-      const besidePace = beside && paceOf(beside, startMs, visited !== undefined)
-      const isSlow = pace.isSlow || besidePace?.isSlow || (visited && visitsMany(visited, startMs))
-      if (isSlow || (frequency && isLargeFile(startMs) && frequencies.isFrequent(frequency, startMs)))
+      const besidePace = beside && paceOf(beside, atMs, visited !== undefined)
+      const isSlow = pace.isSlow || besidePace?.isSlow || (visited && visitsMany(visited, atMs))
+      if (isSlow || (frequency && isLargeFile(atMs) && frequencies.isFrequent(frequency, atMs)))
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // Each page has its own time limit: statements with ever-changing text are never learned.
-      const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, startMs + slowReadMs)
-      learn(pace, startMs)
+      const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, () =>
+        runTime.exceeds(start, slowReadMs),
+      )
+      learn(pace, start)
       if (some.isCut) return null
       here?.(some.rows)
       if (!beside || !besidePace) return { ...some, alongside: null }
-      const besideMs = performance.now()
+      const besideStart = runTime.start()
       const value = connection.all(beside)[0]?.value
-      learn(besidePace, besideMs)
+      learn(besidePace, besideStart)
       return { ...some, alongside: value }
     },
     largePage,
