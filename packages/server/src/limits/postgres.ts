@@ -23,6 +23,11 @@ export const postgresConnectTimeoutMs = 3000
 export const postgresWaitMs = 5000
 /** `lock_timeout`: far above any transaction of the API, below what a caller waits for. */
 export const postgresLockMs = 5000
+/**
+ * `idle_in_transaction_session_timeout`: how long a node that stalls or vanishes in a transaction keeps its locks. Far
+ * above the pauses of any transaction, whose work never waits for a client; far below the lease of a job.
+ */
+export const postgresIdleTransactionMs = 10_000
 /** Writes that wait for one advisory lock without a connection: some seconds of work at the pace of commits. */
 export const advisoryLockWaitersMax = 1000
 /** How long a write waits for advisory locks in its process: it costs memory alone, so three times a database lock. */

@@ -9,6 +9,7 @@ import type { DatabaseAddress } from '../../base/network/database-url.ts'
 import {
   circuitTickMs,
   postgresConnectionsMax,
+  postgresIdleTransactionMs,
   postgresLockMs,
   postgresSharedConnectionsMax,
   postgresTableShare,
@@ -65,6 +66,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     application_name: 'plinth',
     statement_timeout: statementTimeoutMs,
     lock_timeout: postgresLockMs,
+    idle_in_transaction_session_timeout: postgresIdleTransactionMs,
     query_timeout: statementAnswerMs,
     keepAlive: true,
     pipeline: true,

@@ -60,16 +60,50 @@ if (url !== undefined) {
   test('a migration runs without lock timeout and with a longer statement timeout; later statements do not', async () => {
     const engine = openPostgres({ url, log: silentLog })
     const database = engine.database({ namespace: 'public', instanceId: null })
-    const bounds = sql`SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement`
+    const bounds = sql`SELECT current_setting('lock_timeout') AS lock,
+      current_setting('statement_timeout') AS statement,
+      current_setting('idle_in_transaction_session_timeout') AS idle`
     try {
       const migration = await database.write((tx) => tx.all(bounds), { isMigration: true })
-      expect(migration).toEqual([{ lock: '0', statement: '1h' }])
-      expect(await database.write((tx) => tx.all(bounds))).toEqual([{ lock: '5s', statement: '30s' }])
-      expect(await database.all(bounds)).toEqual([{ lock: '5s', statement: '30s' }])
+      expect(migration).toEqual([{ lock: '0', statement: '1h', idle: '1h' }])
+      expect(await database.write((tx) => tx.all(bounds))).toEqual([{ lock: '5s', statement: '30s', idle: '10s' }])
+      expect(await database.all(bounds)).toEqual([{ lock: '5s', statement: '30s', idle: '10s' }])
     } finally {
       await engine.close()
     }
   })
+
+  test('a node that stalls in a transaction keeps its locks for a bounded time, and has written nothing', async () => {
+    const table = `stalled_${process.pid}`
+    await admin.query(`CREATE TABLE ${table} (id TEXT PRIMARY KEY, by TEXT)`)
+    await admin.query(`INSERT INTO ${table} VALUES ('one', 'nobody')`)
+    const [node, other] = [openPostgres({ url, log: silentLog }), openPostgres({ url, log: silentLog })]
+    const databaseOf = (engine: typeof node) => engine.database({ namespace: 'public', instanceId: null })
+    const set = (by: string) => sql`UPDATE ${ident(table)} SET by = ${by} WHERE id = ${'one'}`
+    const [locked, resumed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    try {
+      const stalled = databaseOf(node).write(async (tx) => {
+        await tx.run(set('stalled'))
+        locked.resolve()
+        await resumed.promise
+      })
+      stalled.catch(() => undefined)
+      await locked.promise
+      const write = () => databaseOf(other).write((tx) => tx.run(set('other')))
+      const isBusy = (error: unknown) => (error as { kind?: string }).kind === 'busy'
+      // Each attempt waits for `lock_timeout`.
+      let attempts = 1
+      while ((await write().catch((error) => (isBusy(error) ? 'busy' : error))) === 'busy' && attempts < 4) attempts++
+      resumed.resolve()
+      await expect(stalled).rejects.toMatchObject({ kind: 'unavailable' })
+      expect((await admin.query(`SELECT by FROM ${table}`)).rows).toEqual([{ by: 'other' }])
+    } finally {
+      resumed.resolve()
+      await node.close()
+      await other.close()
+      await admin.query(`DROP TABLE ${table}`)
+    }
+  }, 60_000)
 
   test('writes that wait for one lock have no connection, and each runs once its predecessor is done', async () => {
     const table = `contended_${process.pid}`

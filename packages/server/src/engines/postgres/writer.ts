@@ -25,7 +25,8 @@ const commit: Prepared = { name: 'commit', text: 'COMMIT', values: [] }
 const rollback: Prepared = { name: 'rollback', text: 'ROLLBACK', values: [] }
 const beginMigration: Prepared = {
   name: 'migrate',
-  text: `SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', $1, true)`,
+  text: `SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', $1, true),
+    set_config('idle_in_transaction_session_timeout', $1, true)`,
   values: [String(postgresMigrationMs)],
 }
 

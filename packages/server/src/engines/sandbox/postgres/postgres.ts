@@ -6,7 +6,7 @@
 import type pg from 'pg'
 import type { Log } from '../../../base/log.ts'
 import { parseDatabaseUrl, withUser } from '../../../base/network/database-url.ts'
-import { postgresLockMs } from '../../../limits/postgres.ts'
+import { postgresIdleTransactionMs, postgresLockMs } from '../../../limits/postgres.ts'
 import { sqlAnswerGraceMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../../../limits/resources.ts'
 import { createConnector } from '../../postgres/connect.ts'
 import { faultOf, meaningOf, sqlStateOf } from '../../postgres/errors.ts'
@@ -56,6 +56,7 @@ export function createPostgresSandboxes(options: {
         application_name: `plinth ${role.schema}`,
         statement_timeout: timeoutMs,
         lock_timeout: postgresLockMs,
+        idle_in_transaction_session_timeout: postgresIdleTransactionMs,
         keepAlive: true,
       })
       const pool = new ConnectionPool({ connector, connectionsMax: running, onFailure: () => circuit.suspect(), log })
