@@ -19,7 +19,7 @@ HostPool.prototype.load = async function (entry, check) {
 HostPool.prototype.invoke = async ({ input }: Invocation): Promise<InvocationResult> => {
   if (!code) throw new Error('No code is loaded')
   const ctx = {} as AnyContext
-  const outcome = await runBefore(code.functions, structuredClone(input) as BeforeInput, ctx, (error) => {
+  const outcome = await runBefore(code.functions, JSON.parse(JSON.stringify(input)) as BeforeInput, ctx, (error) => {
     throw error
   })
   return { kind: 'value', json: JSON.stringify(outcome) }

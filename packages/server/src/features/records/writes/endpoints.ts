@@ -10,11 +10,12 @@ import type { TableCall } from '../resolve-table.ts'
 import { common, type ResolveCall, recordSchema, tablePaths, writeScope } from '../table-endpoint.ts'
 import { batchShape, parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
 import { type Body, type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
-import { insertRecord } from './insert.ts'
+import { decideInsert, insertRecord } from './insert.ts'
 import type { ResponseShape } from './replay.ts'
-import { respondWithRecord, respondWithRemoval, toResponse } from './response.ts'
+import { respondWithRecord, respondWithRemoval, toResponse, type WriteResponse } from './response.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
 import { deleteRecord, updateRecord } from './write.ts'
+import type { Write } from './write-context.ts'
 import type { RunWrite, RunWriteOptions } from './write-runner.ts'
 
 const insertQuery = z.object({
@@ -106,14 +107,14 @@ function insertOne(deps: WriteEndpointsDeps, call: Call<unknown, Body>, table: T
   required(table.permissions.insert(), call.caller)
   const row = parseInsert(table.bodyView, call.body, deps.generate())
   const sent = Object.keys(call.body)
-  const hasOwnId = Object.hasOwn(call.body, 'id')
+  const record = { row, hasOwnId: Object.hasOwn(call.body, 'id') }
   const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
   return deps.runWrite(
     call,
     table,
     shapeOf,
-    async (write) => respondWithRecord(write, { ...(await insertRecord(write, { row, hasOwnId })), sent }, 201),
-    { foresees: 'insert' },
+    async (write) => respondWithRecord(write, { ...(await insertRecord(write, record)), sent }, 201),
+    { foresees: { operation: 'insert', rehearse: (write) => decideInsert(write, record) } },
   )
 }
 
@@ -160,7 +161,7 @@ function updateEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
         table,
         shapeOf,
         async (write) => respondWithRecord(write, { ...(await updateRecord(write, id, patch, ifMatch)), sent }, 200),
-        { foresees: 'update' },
+        { foresees: { operation: 'update', rehearse: (write) => updateRecord(write, id, patch, ifMatch) } },
       )
     },
   })
@@ -181,13 +182,10 @@ function deleteEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
       const table = await resolve(call)
       required(table.permissions.delete(), call.caller)
       const ifMatch = call.headers.get('If-Match')
-      return runWrite(
-        call,
-        table,
-        plain,
-        async (write) => respondWithRemoval(table, await deleteRecord(write, call.params.id ?? '', ifMatch)),
-        { foresees: 'delete' },
-      )
+      const remove = (write: Write): Promise<number> => deleteRecord(write, call.params.id ?? '', ifMatch)
+      return runWrite(call, table, plain, async (write) => respondWithRemoval(table, await remove(write)), {
+        foresees: { operation: 'delete', rehearse: remove },
+      })
     },
   })
 }
@@ -215,8 +213,9 @@ function batchEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDe
       const batch = parseBatch(table, call.body, generate(), { upsert, showsVersions: call.query.versions })
       const shapeOf = (): ResponseShape => batchShape(batch)
       const inserts = batch.upserts.length + batch.updates.length + batch.deletes.length === 0
-      const options: RunWriteOptions = inserts ? { foresees: 'insert' } : {}
-      return runWrite(call, table, shapeOf, (write) => runBatch(write, batch, limits.bytesMax()), options)
+      const work = (write: Write): Promise<WriteResponse> => runBatch(write, batch, limits.bytesMax())
+      const options: RunWriteOptions = inserts ? { foresees: { operation: 'insert', rehearse: work } } : {}
+      return runWrite(call, table, shapeOf, work, options)
     },
   })
 }

@@ -62,7 +62,7 @@ export async function insertRecord(write: Write, proposed: NewRecord): Promise<S
 }
 
 /** The record as its hooks decided it; null if they have yet to decide. */
-function decideInsert(write: Write, record: NewRecord): NewRecord | null {
+export function decideInsert(write: Write, record: NewRecord): NewRecord | null {
   const decision = decide(write, 'insert', null, record.row)
   return decision ? { ...record, row: decision.row, decision } : decision === undefined ? record : null
 }

@@ -40,11 +40,17 @@ export type RunWrite = (
 export interface RunWriteOptions {
   /** Whether the write concerns other tables as well, so that it uses no single table's share of the connections. */
   readonly spansTables?: boolean
-  /**
-   * The only operation of the work, where it reads no more than the rows that it writes, each by its id, and none that
-   * it has written: then hooks can run before its transaction.
-   */
-  readonly foresees?: HookOperation
+  readonly foresees?: Foreseen
+}
+
+/**
+ * Writes that can be foreseen, so that their hooks run before the transaction: the work has one operation, and reads no
+ * more than the rows that it writes, each by its id, and none that it has written.
+ */
+export interface Foreseen {
+  readonly operation: HookOperation
+  /** Gives each row to its hooks as the work does, in a rehearsal. */
+  readonly rehearse: (write: Write) => unknown
 }
 
 export interface WriteRunnerDeps {
@@ -70,11 +76,11 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     const covers = (operation: HookOperation): boolean =>
       found?.covers(table.table.name, operation) === true || (spansTables && found !== null)
     const passes = found && operations.some(covers) ? new HookPasses(found, call, lockRows) : null
-    const workIn = (tx: Transaction, isRehearsal: boolean): Promise<WriteResponse> => {
+    const writeIn = (tx: Transaction, isRehearsal: boolean): Write => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
       const { requestId } = call
-      return work({
+      return {
         call: table,
         tx,
         committed,
@@ -85,18 +91,19 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
         hooks: passes,
         isRehearsal,
         logged,
-      })
+      }
     }
-    const run = (tx: Transaction): Promise<WriteResponse> => workIn(tx, false)
+    const run = (tx: Transaction): Promise<WriteResponse> => work(writeIn(tx, false))
     const target = { database, namespace: address.namespace, table: spansTables ? undefined : table.table.name }
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)
     if (!passes) return writeOnce(target, key, times, run, replay)
+    const attempt = () => writeOnce(target, key, times, passes.pass(run), replay)
+    if (!foresees || !covers(foresees.operation)) return passes.run(attempt, null)
     const rehearse = async (): Promise<unknown> =>
       // A repeated request gets its response; its hooks have run.
-      key && (await hasStored(target, key, times)) ? null : workIn(rehearsalOf(database), true)
-    const attempt = () => writeOnce(target, key, times, passes.pass(run), replay)
-    return passes.run(attempt, foresees && covers(foresees) ? rehearse : null)
+      key && (await hasStored(target, key, times)) ? null : foresees.rehearse(writeIn(rehearsalOf(database), true))
+    return passes.run(attempt, rehearse)
   }
 }
 

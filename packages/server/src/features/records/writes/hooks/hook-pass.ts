@@ -147,7 +147,7 @@ export class HookPasses implements HookPass {
   }
 
   /**
-   * Runs the transaction, whose work is a `pass`, until all rows are decided. `rehearse` is the work without writes, so
+   * Runs the transaction, whose work is a `pass`, until all rows are decided. `rehearse` decides about its rows, so
    * that the hooks may run before the transaction; null where that is not possible. Throws what the transaction throws,
    * and 409 if a row has changed each time while the hooks ran.
    */
@@ -167,8 +167,9 @@ export class HookPasses implements HookPass {
 
   async #foresee(rehearse: () => Promise<unknown>): Promise<void> {
     do {
+      this.#notes = []
       try {
-        await this.#attempt(rehearse)
+        await rehearse()
       } catch {
         // The transaction decides about errors.
       }

@@ -75,7 +75,7 @@ export function transactionEndpoint({
         })
       return runWrite(call, first, () => transactionShape(operations), work, {
         spansTables: calls.size > 1,
-        ...(operations.every(isInsert) ? { foresees: 'insert' } : {}),
+        ...(operations.every(isInsert) ? { foresees: { operation: 'insert', rehearse: work } } : {}),
       })
     },
   })
