@@ -41,8 +41,9 @@ class RunTime {
 
   /** Milliseconds since the start in which the thread ran, or slept until a disk had answered. */
   ranMs(start: Start): number {
-    const waitedMs = this.#readWaitedMs() - start.waitedMs
-    return Math.max(0, performance.now() - start.atMs - waitedMs)
+    // First the clock: a wait between the two is then subtracted, never counted.
+    const passedMs = performance.now() - start.atMs
+    return Math.max(0, passedMs - (this.#readWaitedMs() - start.waitedMs))
   }
 
   #readWaitedMs(): number {
