@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { describeServer, type TestServer } from '../../server/tests/harness/server.ts'
 import { auth, createClient, live, memoryStorage, records } from '../src/index.ts'
 import { until } from './harness/until.ts'
+import { pauseRequests } from './harness/wire.ts'
 
 const open = { read: true, insert: true, update: true, delete: true } as const
 const config = {
@@ -106,6 +107,32 @@ describeServer('live lists', { config }, (server) => {
       expect(lists[0]?.current.items).toEqual([])
       for (const end of [stop, ...stops]) end()
     }))
+
+  test('a list that is no longer used while it is read aborts its request, and is read again by its next user', () => {
+    const paused = pauseRequests('"paused"')
+    let isPaused = true
+    const send = (input: string, init: RequestInit) => (isPaused ? paused.fetch : fetch)(input, init)
+    return withClient(
+      async (client) => {
+        const { items } = client.db()
+        await items.insert({ group: 'paused', text: 'one' })
+        const query = items.where('group', '==', 'paused')
+        const stop = query.live().subscribe(() => undefined)
+        await paused.begun
+        // Another user within the same moment keeps the request.
+        const stopOther = query.live().subscribe(() => undefined)
+        stop()
+        const again = query.live().subscribe(() => undefined)
+        stopOther()
+        expect(paused.requests).toBe(1)
+        again()
+        await paused.aborted
+        isPaused = false
+        expect(await query.live().ready).toMatchObject([{ text: 'one' }])
+      },
+      { fetch: send },
+    )
+  })
 
   test('a refused list is closed with the error, and does not affect the others', () =>
     withClient(async (client) => {

@@ -1,12 +1,12 @@
 /** React hooks in rendered components, against a server. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
-import { QueryClient } from '@tanstack/query-core'
 import { describeServer } from '../../server/tests/harness/server.ts'
 import type { Query } from '../src/index.ts'
 import { type AppClient, config, connect } from './harness/app.ts'
 import { openDom } from './harness/dom.ts'
 import { openReact, type ReactLibraries } from './harness/react.ts'
 import { until } from './harness/until.ts'
+import { pauseRequests } from './harness/wire.ts'
 
 type Item = { readonly id: string; readonly text?: string | null }
 
@@ -115,6 +115,22 @@ for (const version of [19, 18] as const)
       view.show()
       await view.shown((text) => text === '[loading][live]')
       expect(wire.count('subscribe')).toBe(3)
+    })
+
+    test('a query that changes before its list is read aborts the request', async () => {
+      const paused = pauseRequests('"paused"')
+      client.close()
+      ;({ client } = connect(server, { fetch: paused.fetch }))
+      await client.db().items.insert({ group: 'after', text: 'shown' })
+      let query = inGroup('paused')
+      const view = render(() => h(List, { query }))
+      await paused.begun
+      query = inGroup('after')
+      view.show()
+      await paused.aborted
+      await view.shown((text) => text === '[live:shown]')
+      // StrictMode subscribes twice.
+      expect(paused.requests).toBe(1)
     })
 
     test('a hook without a query sends nothing', async () => {
@@ -344,21 +360,6 @@ for (const version of [19, 18] as const)
       await dom.shown(element, (text) => text === `[live:hydrated]signed in ${client.auth.user?.id}[joined 0 1]`)
       root.unmount()
       expect(recovered).toEqual([])
-    })
-
-    test('the options of a query work with TanStack Query', async () => {
-      await client.db().items.insert({ group: 'q', text: 'queried' })
-      const queries = new QueryClient()
-      const options = library.plinth.queryOptions(inGroup('q'))
-      expect((await queries.fetchQuery(options)).map(({ text }) => text)).toEqual(['queried'])
-      expect(queries.getQueryData(library.plinth.queryOptions(inGroup('q')).queryKey)).toHaveLength(1)
-      expect(queries.getQueryData(library.plinth.queryOptions(inGroup('other')).queryKey)).toBeUndefined()
-      const refused = queries.fetchQuery({ ...library.plinth.queryOptions(client.db().closed), retry: false })
-      await expect(refused).rejects.toMatchObject({ slug: 'authentication-required' })
-      const running = queries.fetchQuery(library.plinth.queryOptions(inGroup('aborted')))
-      await queries.cancelQueries()
-      await expect(running).rejects.toThrow()
-      queries.clear()
     })
 
     if (version === 18) return

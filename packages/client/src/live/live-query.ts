@@ -68,7 +68,9 @@ export class LiveQuery implements Observer, Subscriber {
   readonly #listeners = createListeners()
   readonly #projections = new WeakMap<Row, Row>()
   #unsubscribe: (() => void) | undefined
-  /** What has changed since the list is being read; an earlier reading is ignored. */
+  /** Aborts the request by which the list is being read. */
+  #reading = new AbortController()
+  /** What has changed since the list is being read. */
   #missed: Change[] | undefined
   /** Whether the list that is being read shows the right rows, only fewer than it could. */
   #isRefill = false
@@ -136,18 +138,22 @@ export class LiveQuery implements Observer, Subscriber {
 
   /**
    * Ends the list after a while if it is not used: without a subscription, nothing says when its rows change or must no
-   * longer be shown. A refused list is only shared no longer, so that other users read it again.
+   * longer be shown. One that is still being read ends at once, so that queries which change faster than they are
+   * answered leave no requests behind. A refused list is only shared no longer, so that other users read it again.
    */
   #linger(): void {
     clearTimeout(this.#lingering)
-    this.#lingering = later(() => {
-      const { active, used } = this.#shared
-      if (this.#users === 0) {
-        used.delete(this)
-        if (!this.#error) this.reset()
-      } else if (!this.#error) return
-      if (active.get(this.#key) === this) active.delete(this.#key)
-    }, lingerMs)
+    this.#lingering = later(
+      () => {
+        const { active, used } = this.#shared
+        if (this.#users === 0) {
+          used.delete(this)
+          if (!this.#error) this.reset()
+        } else if (!this.#error) return
+        if (active.get(this.#key) === this) active.delete(this.#key)
+      },
+      this.#unsubscribe && !this.#isListed ? 0 : lingerMs,
+    )
   }
 
   /** Of the feature `persist`, where it is used. */
@@ -178,6 +184,7 @@ export class LiveQuery implements Observer, Subscriber {
   reset(error?: PlinthError): void {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
+    this.#reading.abort()
     this.#missed = undefined
     this.#isConnected = this.#isListed = this.#hasRows = false
     this.window.reset([], true)
@@ -202,6 +209,9 @@ export class LiveQuery implements Observer, Subscriber {
 
   /** Reads the list, until that succeeds or is refused. What changes meanwhile is applied to it afterwards. */
   async #list(isRefill: boolean, attempt = 0): Promise<void> {
+    this.#reading.abort()
+    this.#reading = new AbortController()
+    const { signal } = this.#reading
     const missed: Change[] = []
     this.#missed = missed
     this.#isRefill = isRefill
@@ -209,18 +219,18 @@ export class LiveQuery implements Observer, Subscriber {
     try {
       const rows: Row[] = []
       const query = new Query(this.#query.source, this.parts)
-      for await (const { items } of query.pages()) rows.push(...items)
-      if (this.#missed !== missed) return
+      for await (const { items } of query.pages({ signal })) rows.push(...items)
+      if (signal.aborted) return
       this.#missed = undefined
       this.#isListed = this.#hasRows = true
       this.window.reset(rows, rows.length < (this.parts.limit as number))
       this.#apply(missed)
     } catch (cause) {
-      if (this.#missed !== missed) return
+      if (signal.aborted) return
       const { retryable, slug, retryAfterMs = backoffMs(attempt) } = cause as PlinthError
       if (!retryable && slug !== 'invalid-answer') return this.refuse(cause as PlinthError)
-      await delay(retryAfterMs)
-      if (this.#missed === missed) void this.#list(isRefill, attempt + 1)
+      await delay(retryAfterMs, signal)
+      if (!signal.aborted) void this.#list(isRefill, attempt + 1)
     }
   }
 

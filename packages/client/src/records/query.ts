@@ -162,11 +162,11 @@ export class Query {
   }
 
   /** The pages up to the limit. */
-  async *pages(): AsyncGenerator<Page> {
+  async *pages(options?: Call): AsyncGenerator<Page> {
     let { limit } = this.parts
     for (let after: unknown = ''; after !== null && limit !== 0; ) {
       // The server has a default and a maximum of its own, and ends a page early that would have too many bytes.
-      const page = await this.#page({ after, limit })
+      const page = await this.#page({ ...options, after, limit })
       yield page
       limit &&= limit - page.items.length
       after = page.hasMore ? page.cursor : null

@@ -49,3 +49,30 @@ export function observeWire() {
     reads: (table: string): number => current.requests.filter((one) => one.endsWith(`/tables/${table}`)).length,
   }
 }
+
+/** A `fetch` that never answers requests whose URL contains `text`: they last until they are aborted. */
+export function pauseRequests(text: string) {
+  const begun = Promise.withResolvers<void>()
+  const aborted = Promise.withResolvers<void>()
+  let requests = 0
+  const send = (input: string, init: RequestInit): Promise<Response> => {
+    if (!decodeURIComponent(input).includes(text)) return fetch(input, init)
+    requests++
+    begun.resolve()
+    return new Promise((_, reject) => {
+      init.signal?.addEventListener('abort', () => {
+        aborted.resolve()
+        reject(init.signal?.reason)
+      })
+    })
+  }
+  return {
+    fetch: send as typeof fetch,
+    /** The first request was sent; one was aborted. */
+    begun: begun.promise,
+    aborted: aborted.promise,
+    get requests() {
+      return requests
+    },
+  }
+}
