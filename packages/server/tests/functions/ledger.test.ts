@@ -1,11 +1,14 @@
 /**
  * A ledger over kills: each write over each write path reaches each function once, and what the functions write is
- * there once, however often the server is killed. `PLINTH_LEDGER_WRITES` and `PLINTH_LEDGER_KILLS` make it larger.
+ * there once, however often the server is killed, or one node of two while the other continues. `PLINTH_LEDGER_WRITES`
+ * and `PLINTH_LEDGER_KILLS` make it larger.
  */
 import { describe, expect, test } from 'bun:test'
 import { createClient, type Room, rooms } from 'plinth-client'
-import { engines } from '../harness/engines.ts'
-import { type SpawnedServer, spawnServer } from '../harness/processes/spawn.ts'
+import { type Engine, engines, sharedEngine } from '../harness/engines.ts'
+import { type ProcessNode, type ProcessNodes, spawnNodes } from '../harness/processes/nodes.ts'
+import type { SpawnedServer } from '../harness/processes/spawn.ts'
+import { times } from '../harness/times.ts'
 
 const writesMax = Number(process.env.PLINTH_LEDGER_WRITES ?? 120)
 const killsMax = Number(process.env.PLINTH_LEDGER_KILLS ?? 3)
@@ -49,18 +52,25 @@ export const save = rpc({ caller: 'service' }, async (id, ctx) => {
 const ledgers = ['first', 'second', 'third'] as const
 const orders = '/api/db/shared/tables/orders'
 
-/** A user in a room, through whose actions rows are written; of the run of the server with this address. */
-let visit: { readonly url: string; readonly client: { close(): void }; readonly room: Promise<Room> } | null = null
+/** Users in the room, through whose actions rows are written, by the address of their server. */
+const visits = new Map<string, { readonly client: { close(): void }; readonly room: Promise<Room> }>()
 
-async function roomOf(server: SpawnedServer): Promise<Room> {
-  if (visit?.url !== server.url) {
-    visit?.client.close()
-    const token = server.token('ann')
-    const client = createClient(server.url, [rooms], { getToken: () => token })
-    const room = client.room('desk', 'one')
-    visit = { url: server.url, client, room: room.join().then(() => room) }
-  }
-  return visit.room
+function leaveRoom(url: string): void {
+  visits.get(url)?.client.close()
+  visits.delete(url)
+}
+
+function roomOf(server: SpawnedServer): Promise<Room> {
+  const { url } = server
+  const visit = visits.get(url)
+  if (visit) return visit.room
+  const token = server.token('ann')
+  const client = createClient(url, [rooms], { getToken: () => token })
+  const room = client.room('desk', 'one')
+  const joined = room.join().then(() => room)
+  visits.set(url, { client, room: joined })
+  joined.catch(() => leaveRoom(url))
+  return joined
 }
 
 /**
@@ -111,47 +121,75 @@ async function drained(server: SpawnedServer, expected: number): Promise<void> {
   }
 }
 
+/** Writes on all nodes, which are killed in turn; a node starts again once the others have written a little more. */
+async function writeAll({ nodes }: ProcessNodes): Promise<void> {
+  let next = 0
+  let kills = 0
+  const restarts: Promise<void>[] = []
+  const isDue = () => kills < killsMax && next >= Math.ceil((writesMax * (kills + 1)) / (killsMax + 1)) - 4
+  const killOne = (): void => {
+    const node = nodes[kills++ % nodes.length] as ProcessNode
+    const { url } = node.server
+    const until = Math.min(writesMax, next + Math.ceil(writesMax / (killsMax + 1) / 2))
+    const othersWrite = async (): Promise<void> => {
+      leaveRoom(url)
+      while (nodes.length > 1 && next < until) await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    restarts.push(node.restart(othersWrite))
+  }
+  await Promise.all(
+    times(8, async (writer) => {
+      const node = nodes[writer % nodes.length] as ProcessNode
+      while (next < writesMax) {
+        await node.up()
+        const at = next++
+        if (at >= writesMax) return
+        if (isDue()) killOne()
+        // A write whose answer is lost may have happened or not: the ledger must agree with the table.
+        await paths[at % paths.length]?.(node.server, at).catch(() => null)
+      }
+    }),
+  )
+  await Promise.all(restarts)
+}
+
+async function expectLedger(engine: Engine, count: number): Promise<void> {
+  const cluster = await spawnNodes(configText, engine, count, { files: { 'functions/index.ts': functionsText } })
+  const [{ server }] = cluster.nodes as [ProcessNode]
+  try {
+    await writeAll(cluster)
+    const expected = (await all(server, 'orders'))
+      .flatMap(({ id, title }) => [`insert ${id}`, ...(title === 'marked' ? [`update ${id}`] : [])])
+      .sort()
+    expect(expected.length).toBeGreaterThan(writesMax / 2)
+    // Each path has written.
+    const used = expected.map((cause) => (cause.startsWith('update') ? 2 : Number(cause.slice(8)) % paths.length))
+    expect(new Set(used).size).toBe(paths.length)
+    await drained(server, expected.length)
+    for (const table of ledgers)
+      expect((await all(server, table)).map(({ cause }) => cause as string).sort()).toEqual(expected)
+  } finally {
+    for (const url of visits.keys()) leaveRoom(url)
+    await cluster.remove()
+  }
+}
+
+const timeoutMs = killsMax * 60_000 + writesMax * 1000 + 60_000
+
 for (const engine of engines)
   describe(`the ledger on ${engine.name}`, () => {
     test(
       '[FN-CHANGE-1, FN-EFFECT-1, FN-JOB-3, FN-TX-1] each change reaches each function once, over kills of the server',
-      async () => {
-        const server = await spawnServer(configText, engine, { files: { 'functions/index.ts': functionsText } })
-        try {
-          let next = 0
-          for (let kill = 0; kill <= killsMax; kill++) {
-            const until = Math.ceil((writesMax * (kill + 1)) / (killsMax + 1))
-            const writers = Array.from({ length: 8 }, async () => {
-              while (next < until) {
-                const at = next++
-                // A write whose answer is lost may have happened or not: the ledger must agree with the table.
-                await paths[at % paths.length]?.(server, at).catch(() => null)
-              }
-            })
-            if (kill === killsMax) await Promise.all(writers)
-            else {
-              while (next < until - 4) await new Promise((resolve) => setTimeout(resolve, 1))
-              await server.kill()
-              visit?.client.close()
-              await Promise.all(writers)
-              await server.start()
-            }
-          }
-          const expected = (await all(server, 'orders'))
-            .flatMap(({ id, title }) => [`insert ${id}`, ...(title === 'marked' ? [`update ${id}`] : [])])
-            .sort()
-          expect(expected.length).toBeGreaterThan(writesMax / 2)
-          // Each path has written.
-          const used = expected.map((cause) => (cause.startsWith('update') ? 2 : Number(cause.slice(8)) % paths.length))
-          expect(new Set(used).size).toBe(paths.length)
-          await drained(server, expected.length)
-          for (const table of ledgers)
-            expect((await all(server, table)).map(({ cause }) => cause as string).sort()).toEqual(expected)
-        } finally {
-          visit?.client.close()
-          await server.remove()
-        }
-      },
-      killsMax * 60_000 + writesMax * 1000 + 60_000,
+      () => expectLedger(engine, 1),
+      timeoutMs,
+    )
+  })
+
+if (sharedEngine)
+  describe('the ledger of two nodes', () => {
+    test(
+      '[FN-CHANGE-1, FN-EFFECT-1, FN-JOB-3, FN-NODE-1, FN-TX-1] each change reaches each function once, over kills of one node',
+      () => expectLedger(sharedEngine as Engine, 2),
+      timeoutMs,
     )
   })
