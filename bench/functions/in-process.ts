@@ -19,8 +19,13 @@ HostPool.prototype.load = async function (entry, check) {
 HostPool.prototype.invoke = async ({ input }: Invocation): Promise<InvocationResult> => {
   if (!code) throw new Error('No code is loaded')
   const ctx = {} as AnyContext
-  const outcome = await runBefore(code.functions, JSON.parse(JSON.stringify(input)) as BeforeInput, ctx, (error) => {
-    throw error
+  const outcome = await runBefore(JSON.parse(JSON.stringify(input)) as BeforeInput, {
+    functions: code.functions,
+    ctx,
+    failureOf(error) {
+      throw error
+    },
+    onStep() {},
   })
   return { kind: 'value', json: JSON.stringify(outcome) }
 }

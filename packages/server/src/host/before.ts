@@ -21,18 +21,43 @@ class HookError extends Error {
   }
 }
 
+export interface BeforeParts {
+  readonly functions: ReadonlyMap<string, Exported>
+  readonly ctx: AnyContext
+  readonly failureOf: FailureOf
+  /** Called with the index among the hooks of the input before code runs that may not return. */
+  readonly onStep: (step: number) => void
+}
+
+/** Knows which hooks run: of those that have not returned, the one that began last, or else the one that began first. */
+function createSteps(hooks: readonly string[], onStep: BeforeParts['onStep']) {
+  const running: string[] = []
+  return {
+    begin(hook: string): void {
+      running.push(hook)
+      onStep(hooks.indexOf(hook))
+    },
+    end(hook: string): void {
+      running.splice(running.indexOf(hook), 1)
+      const [oldest] = running
+      if (oldest !== undefined) onStep(hooks.indexOf(oldest))
+    },
+  }
+}
+
 /** The row as the hooks return it, and the last that returned one; null if none did. */
 async function runHooks(
-  functions: ReadonlyMap<string, Exported>,
   { hooks, event }: BeforeCall,
   caller: BeforeInput['caller'],
-  ctx: AnyContext,
+  { functions, ctx }: BeforeParts,
+  steps: ReturnType<typeof createSteps>,
 ): Promise<{ readonly row: unknown; readonly hook: string } | null> {
   let result: { readonly row: unknown; readonly hook: string } | null = null
   let { row } = event
   for (const hook of hooks)
     try {
       const declared = functions.get(hook) as BeforeFunction
+      steps.begin(hook)
       // A change in place would be lost: it is an error here.
       const returned: unknown = await declared.run({ ...event, row: frozen(row), caller }, ctx)
       if (returned === undefined || returned === null) continue
@@ -40,22 +65,20 @@ async function runHooks(
       result = { row: returned, hook }
     } catch (error) {
       throw new HookError(hook, error)
+    } finally {
+      steps.end(hook)
     }
   return result
 }
 
 /** Runs the hooks of all events at once. If some fail, the outcome is the failure of the first event that did. */
-export async function runBefore(
-  functions: ReadonlyMap<string, Exported>,
-  { calls, caller }: BeforeInput,
-  ctx: AnyContext,
-  failureOf: FailureOf,
-): Promise<BeforeOutcome> {
-  const outcomes = await Promise.allSettled(calls.map((call) => runHooks(functions, call, caller, ctx)))
+export async function runBefore({ hooks, calls, caller }: BeforeInput, parts: BeforeParts): Promise<BeforeOutcome> {
+  const steps = createSteps(hooks, parts.onStep)
+  const outcomes = await Promise.allSettled(calls.map((call) => runHooks(call, caller, parts, steps)))
   for (const [index, one] of outcomes.entries())
     if (one.status === 'rejected') {
       const { hook, cause } = one.reason as HookError
-      return { failed: { index, hook, failure: failureOf(cause) } }
+      return { failed: { index, hook, failure: parts.failureOf(cause) } }
     }
   return { results: outcomes.map((one) => (one.status === 'fulfilled' ? one.value : null)) }
 }

@@ -20,7 +20,7 @@ import { answer } from './server-requests.ts'
 
 // Before code is loaded, which may never return. Code is loaded for a server that has lived until then.
 endWithParent()
-const claim = openClaims()
+const claims = openClaims()
 const runs = new Map<string, HostedRun>()
 let parts: RunParts | null = null
 
@@ -46,9 +46,12 @@ function receive(message: ToHost): void {
       return
     case 'invoke': {
       if (!parts) throw new Error('No code is loaded')
-      if (!claim(message.claim)) return
+      if (!claims.claim(message.claim)) return
       const { id } = message
-      const run = createRun(message, parts, () => runs.delete(id))
+      const run = createRun(message, parts, {
+        onStep: (step) => claims.note(message.claim, step),
+        onEnd: () => runs.delete(id),
+      })
       runs.set(id, run)
       run.start()
       return

@@ -29,7 +29,13 @@ export interface HostedRun {
   pull(): void
 }
 
-export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => void): HostedRun {
+interface RunEvents {
+  /** Of functions that run together, the index of the one that runs now. */
+  readonly onStep: (step: number) => void
+  readonly onEnd: () => void
+}
+
+export function createRun(message: InvokeMessage, parts: RunParts, { onStep, onEnd }: RunEvents): HostedRun {
   const { id, name, input, context: given, timeoutMs } = message
   const controller = new AbortController()
   const window = new StreamWindow()
@@ -56,7 +62,7 @@ export function createRun(message: InvokeMessage, parts: RunParts, onEnd: () => 
         refusals,
       })
       if (declared.kind === 'before') {
-        const outcome = await runBefore(parts.functions, input as BeforeInput, ctx, failureOf)
+        const outcome = await runBefore(input as BeforeInput, { functions: parts.functions, ctx, failureOf, onStep })
         return send({ type: 'value', id, json: JSON.stringify(outcome) })
       }
       const result = await runs[declared.kind](declared as never, input as never, ctx, given)

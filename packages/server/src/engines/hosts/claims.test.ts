@@ -4,8 +4,12 @@ import { type Claim, ClaimTable } from './claims.ts'
 
 const program = `
 import { openClaims } from ${JSON.stringify(new URL('./claims.ts', import.meta.url).pathname)}
-const claim = openClaims()
-process.on('message', (one) => process.send(claim(one)))
+const claims = openClaims()
+process.on('message', ({ step, ...one }) => {
+  const isMine = claims.claim(one)
+  if (step !== undefined) claims.note(one, step)
+  process.send(isMine)
+})
 process.send('up')
 `
 
@@ -21,7 +25,7 @@ async function open() {
   expect(await answered.promise).toBe('up')
   return {
     table,
-    async claim(one: Claim): Promise<unknown> {
+    async claim(one: Claim & { readonly step?: number }): Promise<unknown> {
       answered = Promise.withResolvers()
       child.send(one)
       return answered.promise
@@ -68,4 +72,16 @@ test('[FN-HOST-10] slots of ended invocations are free again', () => {
   }
   table.end('unknown')
   expect(table.withdraw('unknown')).toBe(false)
+})
+
+test('[FN-HOST-10] the server sees the step of an invocation that the host runs', async () => {
+  await using opened = await open()
+  const { table, claim } = opened
+  const offer = table.offer('a')
+  expect(table.step('a')).toBe(0)
+  expect(await claim({ ...offer, step: 2 })).toBe(true)
+  expect([table.step('a'), table.step('unknown')]).toEqual([2, 0])
+  table.end('a')
+  expect(table.offer('b').slot).toBe(offer.slot)
+  expect(table.step('b')).toBe(0)
 })

@@ -18,14 +18,21 @@ export interface Claim {
 /** The descriptor of the memory in the host: the first after the standard ones. */
 const hostDescriptor = 3
 const markMax = 2 ** 31 - 1
-const bytes = hostInvocationsMax * Int32Array.BYTES_PER_ELEMENT
+/** The claims of the slots, followed by their steps. */
+const length = 2 * hostInvocationsMax
+const bytes = length * Int32Array.BYTES_PER_ELEMENT
 
 const open = (path: string): Int32Array => {
   const { buffer, byteOffset } = Bun.mmap(path, { shared: true })
-  return new Int32Array(buffer, byteOffset, hostInvocationsMax)
+  return new Int32Array(buffer, byteOffset, length)
 }
 
-/** The server's side. A slot has the mark of its offer, negative once the host has claimed it. */
+const stepOf = (slot: number): number => hostInvocationsMax + slot
+
+/**
+ * The server's side. A slot has the mark of its offer, negative once the host has claimed it, and the step that the
+ * host runs: of functions that run together, the index of the one that did not return if the host is killed.
+ */
 export class ClaimTable {
   /** To pass to the host; closed by `release`. */
   readonly descriptor: number
@@ -59,6 +66,7 @@ export class ClaimTable {
     this.#mark = (this.#mark % markMax) + 1
     const claim = { slot, mark: this.#mark }
     this.#offers.set(id, claim)
+    Atomics.store(this.#slots, stepOf(slot), 0)
     Atomics.store(this.#slots, slot, claim.mark)
     return claim
   }
@@ -66,6 +74,12 @@ export class ClaimTable {
   hasBegun(id: string): boolean {
     const claim = this.#offers.get(id)
     return claim !== undefined && Atomics.load(this.#slots, claim.slot) !== claim.mark
+  }
+
+  /** The step of an invocation, from 0. */
+  step(id: string): number {
+    const claim = this.#offers.get(id)
+    return claim ? Atomics.load(this.#slots, stepOf(claim.slot)) : 0
   }
 
   /** Withdraws an offer, which the host then cannot claim. False if the host has begun it. */
@@ -92,8 +106,18 @@ export class ClaimTable {
   }
 }
 
-/** The host's side: returns whether it may run an invocation. */
-export function openClaims(): (claim: Claim) => boolean {
+/** The host's side. */
+export interface HostClaims {
+  /** Whether it may run an invocation. */
+  claim(claim: Claim): boolean
+  /** Notes the step of an invocation that it has claimed. */
+  note(claim: Claim, step: number): void
+}
+
+export function openClaims(): HostClaims {
   const slots = open(`/dev/fd/${hostDescriptor}`)
-  return ({ slot, mark }) => Atomics.compareExchange(slots, slot, mark, -mark) === mark
+  return {
+    claim: ({ slot, mark }) => Atomics.compareExchange(slots, slot, mark, -mark) === mark,
+    note: ({ slot }, step) => void Atomics.store(slots, stepOf(slot), step),
+  }
 }

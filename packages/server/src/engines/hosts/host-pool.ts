@@ -123,7 +123,7 @@ export class HostPool implements FunctionHosts {
     if (this.#watch) clearTimeout(this.#watch.timer)
     for (const { invocation, timer } of this.#waiting.splice(0)) {
       clearTimeout(timer)
-      invocation.fail({ kind: 'crashed', message: 'The server is closing' })
+      invocation.fail({ kind: 'crashed', message: 'The server is closing', function: invocation.name })
     }
     const generations = [...this.#retired, ...(this.#current ? [this.#current] : [])]
     await Promise.all(generations.map((generation) => generation.close()))
@@ -225,7 +225,8 @@ export class HostPool implements FunctionHosts {
     const moved = unstarted(host)
     const lost = [...host.invocations.values()].filter((one) => !moved.includes(one))
     host.invocations.clear()
-    for (const invocation of lost) invocation.fail({ kind: 'crashed', message: 'The process of the function ended' })
+    for (const invocation of lost)
+      invocation.fail({ kind: 'crashed', message: 'The process of the function ended', function: invocation.name })
     if (this.#isClosed) return
     for (const invocation of moved) invocation.move()
     if (generation !== this.#current) return

@@ -142,6 +142,11 @@ export class HostProcess {
     return this.#claims.hasBegun(id)
   }
 
+  /** See `ClaimTable`. */
+  stepOf(id: string): number {
+    return this.#claims.step(id)
+  }
+
   /** Takes an invocation back, which it then cannot begin. False if it has begun it. */
   takeBack(id: string): boolean {
     if (!this.#claims.withdraw(id)) return false

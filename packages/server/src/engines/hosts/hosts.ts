@@ -79,6 +79,8 @@ export type HostLogLevel = 'debug' | 'info' | 'warn' | 'error'
 export interface Invocation {
   /** The name of the export. */
   readonly name: string
+  /** The functions that run together, if they are several: the first is `name`. A failure has the one that ran. */
+  readonly together?: readonly string[]
   /** By the kind of the function: JSON, or for `http` an `HttpInput`. */
   readonly input: unknown
   readonly context: InvocationContext
@@ -102,6 +104,8 @@ export interface BeforeCall {
 
 /** The input of functions of kind `before`: all events of a request, invoked by the name of any of the hooks. */
 export interface BeforeInput {
+  /** The names of all of them, once each. */
+  readonly hooks: readonly string[]
   readonly calls: readonly BeforeCall[]
   readonly caller: { readonly kind: 'anonymous' | 'user' | 'service'; readonly auth: object | null }
 }
@@ -136,9 +140,9 @@ export type InvocationResult =
 /** Details of an invocation that did not succeed. */
 export type HostFailure =
   /** Past its deadline. */
-  | { readonly kind: 'timeout'; readonly message: string }
+  | { readonly kind: 'timeout'; readonly message: string; readonly function: string }
   /** The host ended: by another function or by this one. */
-  | { readonly kind: 'crashed'; readonly message: string }
+  | { readonly kind: 'crashed'; readonly message: string; readonly function: string }
   /** Not started: too many invocations, or no host. */
   | { readonly kind: 'overloaded'; readonly message: string }
   /** Its signal was aborted. */

@@ -38,8 +38,10 @@ export class RunningInvocation implements HostedInvocation {
     return this.#result.promise
   }
 
+  /** The function that runs: of those that run together, the one that has not returned. */
   get name(): string {
-    return this.#call.name
+    const { name, together } = this.#call
+    return together?.[this.#host?.stepOf(this.id) ?? 0] ?? name
   }
 
   /** Whether nothing that the host reports matters any more. */
@@ -134,9 +136,10 @@ export class RunningInvocation implements HostedInvocation {
     const host = this.#host
     const hasBegun = host !== null && !host.takeBack(this.id)
     const remainingMs = reason === 'timeout' ? 0 : this.#call.timeoutMs
+    const { name } = this
     this.fail(
       reason === 'timeout'
-        ? { kind: 'timeout', message: `${this.#call.name} did not end within ${this.#call.timeoutMs} ms` }
+        ? { kind: 'timeout', message: `${name} did not end within ${this.#call.timeoutMs} ms`, function: name }
         : { kind: 'aborted', message: 'The caller has left' },
     )
     if (!hasBegun) return
@@ -144,7 +147,7 @@ export class RunningInvocation implements HostedInvocation {
     if (reason === 'timeout') host.isOverdue = true
     const timer = setTimeout(() => {
       if (host.invocations.get(this.id) === this)
-        host.kill(`${this.#call.name} did not end within ${hostGraceMs} ms after its deadline`)
+        host.kill(`${name} did not end within ${hostGraceMs} ms after its deadline`)
     }, remainingMs + hostGraceMs)
     timer.unref?.()
   }

@@ -63,10 +63,13 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     const hooksOf = events.map(({ table, operation }) => tables.get(table)?.[operation] ?? [])
     const [first] = hooksOf[0] ?? []
     if (!first) return events.map(() => null)
-    const hookBy = (name: string): BeforeDefinition => hooksOf.flat().find((hook) => hook.name === name) ?? first
+    const hookBy = (name: string): BeforeDefinition => hooks.find((hook) => hook.name === name) ?? first
     if (depthOf(requestId) >= beforeDepthMax)
       throw fail(first, requestId, `Functions have caused each other ${beforeDepthMax} times`)
+    const hooks = [...new Set(hooksOf.flat())]
+    const names = hooks.map(({ name }) => name)
     const input: BeforeInput = {
+      hooks: names,
       calls: events.map(({ operation, row, previous }, index) => ({
         hooks: (hooksOf[index] ?? []).map(({ name }) => name),
         event: { operation, row, previous },
@@ -76,7 +79,8 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     const timeoutMs = events.length > 1 ? beforeTimeoutMsMax : beforeTimeoutMs
     const startedMs = performance.now()
     const { name } = first
-    const result = await invoker.invoke({ name, input, caller, requestId, timeoutMs, signal }).catch((error) => {
+    const call = { name, together: names, input, caller, requestId, timeoutMs, signal }
+    const result = await invoker.invoke(call).catch((error) => {
       throw hookErrorOf(error)
     })
     times.record(first.table, (performance.now() - startedMs) / 1000)
@@ -86,7 +90,7 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
       if (outcome.failed.hook !== name) invoker.countRun(outcome.failed.hook)
       throw errorOf(outcome.failed)
     }
-    for (const hook of new Set(hooksOf.flat())) if (hook !== first) invoker.countRun(hook.name)
+    for (const hook of hooks) if (hook !== first) invoker.countRun(hook.name)
     return outcome.results.map(
       (one) => one && { row: one.row, fail: (problem) => fail(hookBy(one.hook), requestId, problem) },
     )

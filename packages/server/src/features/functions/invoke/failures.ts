@@ -46,6 +46,8 @@ export interface Fault {
   readonly message: string
   readonly location: CodeLocation | null
   readonly stack?: string
+  /** Of several that ran together. */
+  readonly function?: string
 }
 
 /** What an operator must know of an error; null for refusals and callers that have left. */
@@ -53,7 +55,7 @@ export function faultOf(error: unknown): Fault | null {
   if (!(error instanceof HostError)) return { reason: 'failed', message: String(error), location: null }
   const { failure } = error
   if (failure.kind === 'timeout' || failure.kind === 'crashed')
-    return { reason: failure.kind, message: failure.message, location: null }
+    return { reason: failure.kind, message: failure.message, location: null, function: failure.function }
   if (failure.kind !== 'failed') return null
   const { message, location, stack } = failure
   return { reason: 'failed', message, location, ...(stack === undefined ? {} : { stack }) }

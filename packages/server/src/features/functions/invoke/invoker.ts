@@ -34,6 +34,8 @@ export interface InvokerDeps extends CountsDeps {
 
 export interface FunctionCall {
   readonly name: string
+  /** See `Invocation`. */
+  readonly together?: readonly string[]
   readonly input: unknown
   /** Null where there is none: `ctx.db` is absent. */
   readonly caller: Caller | null
@@ -106,7 +108,10 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
 
   function record(call: FunctionCall, error: unknown): void {
     const fault = faultOf(error)
-    if (fault) report(call, fault)
+    if (!fault) return
+    const name = fault.function ?? call.name
+    if (name !== call.name) countRun(name)
+    report({ name, requestId: call.requestId }, fault)
   }
 
   /** Records an error of a stream too. */
@@ -125,13 +130,14 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
     report,
     countRun,
     async invoke(call) {
-      const { name, input, caller, requestId, timeoutMs, signal, context } = call
+      const { name, together, input, caller, requestId, timeoutMs, signal, context } = call
       countsOf(name).calls++
       try {
         const result = await hosts.invoke({
           name,
           input,
           timeoutMs,
+          ...(together && { together }),
           ...(signal && { signal }),
           context: {
             invocationId: requestId,
