@@ -29,7 +29,7 @@ export interface BeforeParts {
   readonly onStep: (step: number) => void
 }
 
-/** Knows which hooks run: of those that have not returned, the one that began last, or else the one that began first. */
+/** Knows which hook runs: of those that have not returned the one that began last, or else the first. */
 function createSteps(hooks: readonly string[], onStep: BeforeParts['onStep']) {
   const running: string[] = []
   return {

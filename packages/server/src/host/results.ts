@@ -57,7 +57,7 @@ export async function sendStream(id: string, values: Values, window: StreamWindo
 
 const pieceBytes = 256 * 1024
 
-/** Sends a response, and its body in pieces. */
+/** Sends a response, and its body in pieces; cancels the body when the invocation is aborted. */
 export async function sendResponse(
   id: string,
   result: Response,
@@ -67,11 +67,16 @@ export async function sendResponse(
   const { body, status } = result
   send({ type: 'http', id, status, headers: [...result.headers], hasBody: body !== null })
   if (body === null) return
-  for await (const bytes of body as unknown as AsyncIterable<Uint8Array>)
-    for (let at = 0; at < bytes.length; at += pieceBytes) {
+  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
+  // A body that has nothing to send would otherwise never learn of it. An error that it throws then has no reader.
+  const cancel = (): void => void reader.cancel(signal.reason).catch(() => undefined)
+  if (signal.aborted) cancel()
+  signal.addEventListener('abort', cancel, { once: true })
+  for (let next = await reader.read(); !next.done; next = await reader.read())
+    for (let at = 0; at < next.value.length; at += pieceBytes) {
       await window.reserve(signal)
       if (signal.aborted) return send({ type: 'end', id })
-      send({ type: 'chunk', id, chunk: bytes.slice(at, at + pieceBytes) })
+      send({ type: 'chunk', id, chunk: next.value.slice(at, at + pieceBytes) })
     }
   send({ type: 'end', id })
 }

@@ -6,6 +6,11 @@ export interface Sample {
   readonly value: number
 }
 
+/** Upper bounds in seconds, from a cached read to a request that hits every timeout. */
+export const requestBounds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+] as const
+
 export interface Durations {
   record(seconds: number): void
   /** As Prometheus expects the samples of a histogram. */

@@ -4,7 +4,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Metric, Registry } from 'prom-client'
-import { createDurations, type Durations, type Sample } from './durations.ts'
+import { createDurations, type Durations, requestBounds, type Sample } from './durations.ts'
 
 /** Counts the requests of one endpoint. */
 export interface Meter {
@@ -44,9 +44,6 @@ export interface Family {
 export interface Histogram extends Omit<Family, 'type' | 'read'> {
   readonly read: () => Iterable<readonly [labelValue: string, durations: Durations]>
 }
-
-/** Upper bounds in seconds, from a cached read to a request that hits every timeout. */
-const bucketBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
 
 /** Each sample wakes an idle process. */
 const lagSampleMs = 100
@@ -120,7 +117,7 @@ export function createMetrics(): Metrics {
 
 function createTally(name: string): Tally {
   const statuses = new Map<number, number>()
-  const durations = createDurations(bucketBounds)
+  const durations = createDurations(requestBounds)
   return {
     name,
     statuses,

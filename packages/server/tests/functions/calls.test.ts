@@ -1,10 +1,13 @@
 /** Calls of functions over HTTP: callers, inputs, limits, results, streams and errors. */
 import { afterAll, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createClient, functions, isPlinthError } from 'plinth-client'
 import { openFunctionProject } from '../harness/functions.ts'
 import { describeServer, rootKey } from '../harness/server.ts'
 
 const project = openFunctionProject(`
+import { appendFileSync } from 'node:fs'
 import { z } from ${JSON.stringify(Bun.resolveSync('zod', import.meta.dir))}
 export const hello = rpc({ caller: 'anyone' }, (input, ctx) => ({ hello: input ?? 'nobody', user: ctx.auth?.id ?? null }))
 export const mine = rpc({}, (input, ctx) => ctx.auth?.id ?? 'service')
@@ -40,6 +43,17 @@ export const reach = rpc({ caller: 'anyone' }, async (url, ctx) => (await ctx.fe
 export const hook = http.post('/hooks/:name', { rawBody: true }, async (request, ctx) =>
   new Response(await request.arrayBuffer(), { status: 202, headers: [['x-name', ctx.params.name], ['content-type', 'application/x-own'], ['set-cookie', 'a=1'], ['set-cookie', 'b=2'], ['x-query', new URL(request.url).search]] }))
 export const page = http.get('/page', {}, () => new Response('<p>page</p>', { headers: { 'content-type': 'text/html' } }))
+export const ticks = http.get('/ticks/:mark', {}, (request, ctx) => {
+  const mark = (text) => appendFileSync(ctx.params.mark, request.method + ' ' + text + ' ')
+  let left = Number(ctx.params.mark.slice(-1))
+  const headers = { 'x-ticks': String(left) }
+  const body = new ReadableStream({
+    // Silent, after as many ticks as the last digit of the mark says.
+    pull: (controller) => (left-- > 0 ? controller.enqueue(new TextEncoder().encode('tick')) : new Promise(() => {})),
+    cancel: () => mark('canceled'),
+  })
+  return new Response(body, { status: 203, headers })
+})
 export const body = http.all('/body', {}, async (request) => Response.json({ method: request.method, text: await request.text() }))
 `)
 afterAll(() => project.remove())
@@ -146,6 +160,38 @@ describeServer('functions', { config, settings: { projectFolder: project.folder 
     expect(isPlinthError(error, 'pay-first') && error.status).toBe(402)
     for await (const value of client.stream<{ n: number }>('count', 1e9)) if (value.n === 3) break
     client.close()
+  })
+
+  /** What the function has written into a file of its folder, once it has. */
+  async function markOf(name: string): Promise<string> {
+    const path = join(project.folder, 'functions', name)
+    while (!existsSync(path)) await server.anonymous.get('/health')
+    return readFileSync(path, 'utf8')
+  }
+
+  for (const ticks of [0, 3])
+    test(`[FN-22] HEAD of a function that streams ends it after ${ticks} chunks, without a body`, async () => {
+      const mark = `head${ticks}`
+      const { status, headers, text } = await server.anonymous.request('HEAD', `/api/fn/ticks/${mark}`)
+      expect([status, headers.get('x-ticks'), text]).toEqual([203, String(ticks), ''])
+      expect(await markOf(mark)).toBe('HEAD canceled ')
+    })
+
+  test('[FN-22] a silent stream is canceled when its reader leaves', async () => {
+    const controller = new AbortController()
+    const { signal } = controller
+    const response = await fetch(`${server.url}/api/fn/ticks/left1`, { signal })
+    const first = await response.body?.getReader().read()
+    expect(new TextDecoder().decode(first?.value)).toBe('tick')
+    controller.abort()
+    expect(await markOf('left1')).toBe('GET canceled ')
+  })
+
+  test('[FN-23] the time of each function is a metric', async () => {
+    expect((await call('hello', {})).status).toBe(200)
+    const { text } = await server.service.get('/metrics')
+    expect(text).toMatch(/functions_duration_seconds_count\{function="hello"\} [1-9]/)
+    expect(text).toMatch(/functions_duration_seconds_bucket\{function="hello",le="\+Inf"\} [1-9]/)
   })
 
   test('[FN-9] ctx.db obeys the access rules of the caller, ctx.service.db does not', async () => {

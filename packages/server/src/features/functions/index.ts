@@ -103,9 +103,18 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     hooks,
     authHooks: createAuthHooks({ definitions: () => code.current.definitions, invoker }),
     metrics(metrics) {
-      const name = 'functions_before_seconds'
-      const help = 'Time by which functions have delayed writes, by table in seconds.'
-      metrics.histogram({ name, help, label: 'table', read: () => hooks.times.durations })
+      metrics.histogram({
+        name: 'functions_before_seconds',
+        help: 'Time by which functions have delayed writes, by table in seconds.',
+        label: 'table',
+        read: () => hooks.times.durations,
+      })
+      metrics.histogram({
+        name: 'functions_duration_seconds',
+        help: 'Time from a call of a function to its result, by function in seconds; not of functions before writes.',
+        label: 'function',
+        read: () => invoker.durations,
+      })
       registerJobMetrics(metrics, background)
     },
     background,

@@ -12,6 +12,7 @@ import {
   type InvocationContext,
   type InvocationResult,
 } from '../../../engines/hosts/hosts.ts'
+import { createDurations, type Durations, requestBounds } from '../../../http/durations.ts'
 import type { RunInternally } from '../../../http/internal-request.ts'
 import { redactValue } from '../secrets/redaction.ts'
 import { type Counts, type CountsDeps, createCounts } from './counts.ts'
@@ -52,6 +53,8 @@ export interface FunctionCall {
 export interface Invoker extends Counts {
   /** Rejects with `HostError`. */
   invoke(call: FunctionCall): Promise<InvocationResult>
+  /** From a call to its result or the first byte of it, by function; not of functions that run together. */
+  readonly durations: ReadonlyMap<string, Durations>
 }
 
 const textTypes = /^(?:text\/|application\/json)/
@@ -71,6 +74,9 @@ function requestIdOf(name: string, cause: string): string {
 
 export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, log }: InvokerDeps): Invoker {
   const { countsOf, countRun, report } = createCounts({ locationOf, lines, clock, log })
+  const durations = new Map<string, Durations>()
+  const durationsOf = (name: string): Durations =>
+    durations.getOrInsertComputed(name, () => createDurations(requestBounds))
 
   const answer =
     ({ name, caller, requestId, effects }: FunctionCall) =>
@@ -129,9 +135,11 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
     countsOf,
     report,
     countRun,
+    durations,
     async invoke(call) {
       const { name, together, input, caller, requestId, timeoutMs, signal, context } = call
       countsOf(name).calls++
+      const startedMs = performance.now()
       try {
         const result = await hosts.invoke({
           name,
@@ -158,6 +166,8 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
         const redacted = withoutSecrets(error)
         record(call, redacted)
         throw redacted
+      } finally {
+        if (!together) durationsOf(name).record((performance.now() - startedMs) / 1000)
       }
     },
   }

@@ -112,9 +112,14 @@ async function invoke({ invoker }: ServeDeps, call: Call, invocation: FunctionCa
       // Proxies such as nginx would hold events back.
       'X-Accel-Buffering': 'no',
     })
-  if (result.kind === 'response' && result.body)
+  if (result.kind === 'response' && result.body && call.method !== 'HEAD')
     return replyOf({ ...result, body: releasingAtEnd(result.body, release) })
   release()
+  if (result.kind === 'response' && result.body) {
+    // Ends a function that still streams.
+    await result.body.cancel()
+    return replyOf({ ...result, body: null })
+  }
   return result.kind === 'value' ? jsonText(result.json ?? 'null') : replyOf(result)
 }
 
