@@ -23,11 +23,11 @@ function nodeOf(server: SpawnedServer): ProcessNode {
     server,
     up: () => starting,
     restart(meanwhile = async () => {}) {
-      starting = (async () => {
+      starting = starting.then(async () => {
         await server.kill()
         await meanwhile()
         await server.start()
-      })()
+      })
       return starting
     },
   }
