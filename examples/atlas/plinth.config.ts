@@ -27,7 +27,8 @@ export default defineConfig({
             currencies: { type: 'json', default: [] },
           },
           indexes: [{ fields: ['region', 'name'] }],
-          search: ['name', 'officialName', 'capital'],
+          search: [{ field: 'name', weight: 4 }, 'officialName', { field: 'capital', weight: 2 }],
+          searchOptions: { typos: true },
           access: { read: true },
         },
         places: {

@@ -12,6 +12,7 @@ import {
   rateLimitRequests,
   responseBytesLeast,
   responseBytesMost,
+  searchWeightMax,
   serviceKeyCharsMax,
   serviceKeyCharsMin,
 } from '../limits/api.ts'
@@ -52,12 +53,30 @@ export const fieldShape = strictObject({
 })
 export type WrittenField = z.output<typeof fieldShape>
 
+const searchedShape = z.union(
+  [z.string(), strictObject({ field: z.string(), weight: z.int().min(1).max(searchWeightMax).default(1) })],
+  { error: 'must be the name of a field, or { field, weight }' },
+)
+
+const searchOptionsShape = strictObject({
+  language: z
+    .custom<'simple'>(
+      (value) => value === 'simple',
+      'must be "simple": words are compared as they are written, since the stemming of the engines differs',
+    )
+    .default('simple'),
+  typos: z.boolean().default(false),
+  prefix: z.boolean().default(true),
+  substring: z.boolean().default(false),
+})
+
 const tableShape = strictObject({
   schema: z.record(z.string(), fieldShape).optional(),
   indexes: z
     .array(strictObject({ fields: z.array(z.string()).min(1), unique: z.boolean().default(false) }))
     .default([]),
-  search: z.array(z.string()).default([]),
+  search: z.array(searchedShape).default([]),
+  searchOptions: searchOptionsShape.optional(),
   hidden: z.array(z.string()).default([]),
   access: strictObject({
     read: ruleShape.default(false),

@@ -50,6 +50,34 @@ export const snippetCharsMax = 300
 export const snippetLeadChars = 60
 /** A search text of 20 words never needs more; bounds the tokenizer's work. */
 export const searchTextCharsMax = 2 * KiB
+/** A weight of more would let one field outvote all others in any case. */
+export const searchWeightMax = 100
+/**
+ * Terms of a record in the index: an insert of so many takes SQLite some 20 ms, on the event loop. A page of prose has
+ * about 300 different words.
+ */
+export const termsPerRecordMax = 5000
+/** Code points of a word that are compared, in records and in searches: engines bound the length of lexemes. */
+export const indexedWordCharsMax = 255
+/** Code points from one term of a long text without spaces to the next, which overlap: every shorter part is in one. */
+export const unspacedTermStep = 128
+/** Code points of a searched text without spaces that are compared. It fits in the overlap of two terms. */
+export const unspacedCharsMax = 100
+/** Shortest part of a word that is found within it, and the length of the parts in the index. */
+export const wordPartChars = 3
+/** The same for texts without spaces, where single characters are terms as well. */
+export const unspacedPartChars = 2
+/** Parts of a searched text that narrow down its candidates. The candidates are compared with all of it. */
+export const partsLookedUpMax = 6
+/** Shortest words with one and with two typos, in code points: shorter ones match too much. */
+export const oneTypoCharsMin = 4
+export const twoTyposCharsMin = 8
+/** Longer words are identifiers rather than words; bounds the time of a comparison. */
+export const typoCharsMax = 64
+/** Words of the index that are read at a time, and compared with the searched ones in a few milliseconds. */
+export const typoWordsRead = 2048
+/** Time limit for reading them, for an index of millions of different words. */
+export const typoSearchMs = 5000
 /** One sort key per field is plenty; each adds a segment to a cursor's query. */
 export const sortFieldsMax = 8
 /** A cursor is sent in the URL; one that sorts by longer texts contains the record's id instead of its values. */

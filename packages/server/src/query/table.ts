@@ -26,6 +26,18 @@ export interface Index {
   readonly unique: boolean
 }
 
+/** How searches of a table rank and what they tolerate; the same on every engine. */
+export interface Ranking {
+  /** The weights of the searched fields, in their order. */
+  readonly weights: readonly number[]
+  /** Whether words with one or two typos match. */
+  readonly typos: boolean
+  /** Whether the last word matches as a prefix. */
+  readonly prefix: boolean
+  /** Whether words match within longer words. */
+  readonly substring: boolean
+}
+
 export interface Table {
   readonly namespace: string
   readonly name: string
@@ -42,6 +54,8 @@ export interface Table {
   readonly indexes: readonly Index[]
   /** Fields of the full-text index, in order; empty when the table has none. */
   readonly search: readonly string[]
+  /** Absent: the engine's own full-text index and relevance. */
+  readonly ranking?: Ranking
 }
 
 const builtIn = (name: string, type: FieldType): Field => ({ name, type, required: true, unique: name === 'id' })

@@ -37,7 +37,8 @@ const good = defineConfig({
             authorId: { type: 'string', required: true, references: 'people' },
           },
           indexes: [{ fields: ['authorId', 'createdAt'] }, { fields: ['kind', 'slug'], unique: true }],
-          search: ['title', 'body'],
+          search: [{ field: 'title', weight: 4 }, 'body'],
+          searchOptions: { language: 'simple', typos: true, prefix: true, substring: false },
           hidden: ['tags', 'views'],
           access: {
             read: (auth) =>
@@ -199,6 +200,10 @@ export const wrongNames = [
   defineConfig({ databases: { s: { tables: { a: { schema, indexes: [{ fields: ['data'] }] } } } } }),
   // @ts-expect-error a search on a field the schema lacks
   defineConfig({ databases: { s: { tables: { a: { schema, search: ['titel'] } } } } }),
+  // @ts-expect-error a weighted search on a field the schema lacks
+  defineConfig({ databases: { s: { tables: { a: { schema, search: [{ field: 'titel', weight: 2 }] } } } } }),
+  // @ts-expect-error a language besides the one of all engines
+  defineConfig({ databases: { s: { tables: { a: { schema, search: ['title'], searchOptions: { language: 'german' } } } } } }),
   // @ts-expect-error a search on a number
   defineConfig({ databases: { s: { tables: { a: { schema, search: ['count'] } } } } }),
   // @ts-expect-error hiding a field the schema lacks

@@ -5,6 +5,7 @@
  */
 import type { Dialect, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
+import { postgresTermIndex } from '../term-index/postgres.ts'
 
 const instanceColumn = ident('_instance')
 const searchColumnName = ident('_search')
@@ -228,6 +229,7 @@ export const postgresDialect: Dialect = {
   ],
   dropSearch: (table) => [sql`ALTER TABLE ${qualified(table)} DROP COLUMN IF EXISTS ${searchColumnName}`],
   searchColumn: { column: searchColumnName, textOf: vectorOf, bind: (text) => sql`${text}::text::tsvector` },
+  termIndex: postgresTermIndex,
   floats: {
     columnType: 'REAL[]',
     bind: (values) => sql`${`{${values.join(',')}}`}::text::real[]`,

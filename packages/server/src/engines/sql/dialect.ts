@@ -149,6 +149,8 @@ export interface Dialect {
   readonly dropSearch: (table: TableRef) => readonly SqlText[]
   /** Null where the engine tokenizes text itself. */
   readonly searchColumn: SearchColumn | null
+  /** The index of searches with a ranking, which is the same on every engine. */
+  readonly termIndex: TermIndex
   readonly floats: FloatLists
   readonly calendar: Calendar
   /**
@@ -199,6 +201,23 @@ export interface Follow {
     to: string,
     bounds: { limit: number; bytesMax: number },
   ) => SqlText
+}
+
+/**
+ * The index of the terms of a table (`engines/term-index`). The term table has `term`, `weight`, and `key`: the row key
+ * of the record (`Dialect.rowKey`, or its id).
+ */
+export interface TermIndex {
+  /** Creates the term table and its triggers; the column must exist. */
+  readonly create: (table: TableRef) => readonly SqlText[]
+  /** Drops them, whether they exist or not. Each statement starts with `DROP`. */
+  readonly drop: (table: TableRef) => readonly SqlText[]
+  /** The terms in a column as rows for `FROM`, and the columns of these rows. */
+  readonly entries: (column: SqlText) => {
+    readonly from: SqlText
+    readonly term: SqlText
+    readonly weight: SqlText
+  }
 }
 
 export interface SearchIndex {

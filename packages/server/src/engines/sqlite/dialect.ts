@@ -2,6 +2,8 @@
 import { quickSearchOccurrences } from '../../limits/sqlite.ts'
 import type { Dialect, Period, SearchWord, WordFrequency } from '../sql/dialect.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
+import { sqliteTermIndex } from '../term-index/sqlite.ts'
+import { lastCharacter } from '../term-index/term-index.ts'
 
 /** JSON paths are parameters, so a member's name never becomes SQL; it is quoted as JSON. */
 const memberPath = (name: string | null): string => (name === null ? '$' : `$.${JSON.stringify(name)}`)
@@ -17,9 +19,6 @@ const asDouble = (value: SqlText): SqlText => sql`CAST(${value} AS REAL)`
 
 /** No declared name starts with an underscore. */
 const searchTable = (tableName: string): string => `_fts_${tableName}`
-
-/** Sorts after every character of a word. */
-const lastCharacter = '\u{10ffff}'
 
 /** Counts occurrences in the index's own list of terms, up to `quickSearchOccurrences` of each word. */
 function frequencyOf(index: string, words: readonly SearchWord[]): WordFrequency {
@@ -155,6 +154,7 @@ export const sqliteDialect: Dialect = {
     ]
   },
   searchColumn: null,
+  termIndex: sqliteTermIndex,
   floats: {
     columnType: 'BLOB',
     bind: ({ buffer, byteOffset, byteLength }) => sql`${new Uint8Array(buffer, byteOffset, byteLength)}`,

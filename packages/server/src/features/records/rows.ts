@@ -8,7 +8,7 @@ import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
 import { extraColumn, storedTypes, toStored } from '../../query/to-sql.ts'
 import { type AppendChange, type AppendChanges, createAppendChange, createAppendChanges } from './changes/changes.ts'
-import { tokenize } from './reads/highlight.ts'
+import { searchColumnOf } from './search/search-column.ts'
 import { takeVersion, type VersionedRow, versionColumn } from './version.ts'
 
 /** A record in its API form, hidden fields included. */
@@ -48,8 +48,6 @@ export interface TableRows {
   deleteById(id: string): SqlText
   readonly appendChange: AppendChange
   readonly appendChanges: AppendChanges | null
-  /** The words of a record's searched fields in order, for engines whose index does not tokenize text itself. */
-  searchWords(record: Row): string[]
   /** The record without its hidden fields, unless `showsHidden`. */
   visible(record: RecordRow, showsHidden: boolean): RecordRow
 }
@@ -89,9 +87,6 @@ function extraOf(table: Table, record: Row): string {
   return JSON.stringify(extra)
 }
 
-/** The words of a record's searched fields, in order. */
-const searchWordsOf = (table: Table, record: Row): string[] => table.search.flatMap((field) => tokenize(record[field]))
-
 /** `storedOf` returns the values of the named columns. */
 function createInsertMany(
   table: Table,
@@ -103,12 +98,15 @@ function createInsertMany(
   const types = [...table.fields.values()].map(({ type }) => storedTypes[type])
   const columns = names.map((column, at): ManyColumn => ({ column, type: types[at] ?? 'json' }))
   columns.push({ column: versionColumn, type: 'integer' })
-  const search = table.search.length > 0 ? dialect.searchColumn : null
-  const statement = dialect.insertMany(table, search ? [...columns, { column: search.column, type: 'words' }] : columns)
+  const search = searchColumnOf(table, dialect)
+  const statement = dialect.insertMany(
+    table,
+    search ? [...columns, { column: search.column, type: search.type }] : columns,
+  )
   return (records) => {
     const rows = records.map(({ row, version }) => [...storedOf(row), version])
     const values = columns.map((_, at) => rows.map((row) => row[at] ?? null))
-    return statement(search ? [...values, records.map(({ row }) => search.textOf(searchWordsOf(table, row)))] : values)
+    return statement(search ? [...values, records.map(({ row }) => search.textOf(row))] : values)
   }
 }
 
@@ -116,7 +114,7 @@ function createUpdate(table: Table, dialect: Dialect): TableRows['update'] {
   const target = dialect.target(table)
   const own = dialect.own(table)
   const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
-  const search = table.search.length > 0 ? dialect.searchColumn : null
+  const search = searchColumnOf(table, dialect)
   return (record, changed, version) => {
     const sets: SqlText[] = [sql`${versionColumn} = ${version}`]
     let changesExtra = false
@@ -127,7 +125,7 @@ function createUpdate(table: Table, dialect: Dialect): TableRows['update'] {
     }
     if (changesExtra) sets.push(sql`${extraColumn} = ${extraOf(table, record)}`)
     if (search && changed.some((name) => table.search.includes(name)))
-      sets.push(sql`${search.column} = ${search.bind(search.textOf(searchWordsOf(table, record)))}`)
+      sets.push(sql`${search.column} = ${search.bind(search.textOf(record))}`)
     return sql`UPDATE ${target} SET ${join(sets, ', ')} WHERE ${mine}"id" = ${record.id as string}`
   }
 }
@@ -145,7 +143,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
   }
   const allColumns = listOf(fields)
   const visibleColumns = listOf(fields.filter((field) => !table.hidden.has(field.name)))
-  const searchColumn = table.search.length > 0 ? dialect.searchColumn : null
+  const searchColumn = searchColumnOf(table, dialect)
   const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
   const version = sql`${name}.${versionColumn}`
   const byId = `${sql`SELECT ${allColumns}, ${version} FROM ${from} WHERE ${name}."id" = `.text}?`
@@ -199,7 +197,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
         ', ',
       )
       const [columns, owned] = own ? [[own.column, ...writtenColumns], sql`${own.value}, `] : [writtenColumns, sql``]
-      const words = searchColumn.bind(searchColumn.textOf(searchWordsOf(table, record)))
+      const words = searchColumn.bind(searchColumn.textOf(record))
       return sql`INSERT INTO ${target} (${join([...columns, searchColumn.column], ', ')}) VALUES (${owned}${stored}, ${words})`
     },
     insertMany: createInsertMany(table, dialect, columnNames, storedOf),
@@ -215,7 +213,6 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     deleteById: (id) => sql`DELETE FROM ${target} WHERE ${mine}"id" = ${id}`,
     appendChange: createAppendChange(table, dialect),
     appendChanges: createAppendChanges(table, dialect),
-    searchWords: (record) => searchWordsOf(table, record),
     visible(record, showsHidden) {
       if (showsHidden || table.hidden.size === 0) return record
       const shown: RecordRow = {}

@@ -194,6 +194,15 @@ const schemaSchema = z.object({
       schemaless: z.boolean(),
       fields: z.record(z.string(), z.looseObject({ type: z.string(), required: z.boolean(), unique: z.boolean() })),
       search: z.array(z.string()),
+      searchOptions: z
+        .object({
+          language: z.literal('simple'),
+          typos: z.boolean(),
+          prefix: z.boolean(),
+          substring: z.boolean(),
+          weights: z.record(z.string(), z.number()),
+        })
+        .optional(),
       indexes: z.array(z.object({ fields: z.array(z.string()), unique: z.boolean() })),
     }),
   ),

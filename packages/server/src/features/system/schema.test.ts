@@ -56,6 +56,21 @@ const builtIn = {
 } as const
 
 describe('describeSchema', () => {
+  test('[SYS-7, DB-SEARCH-22] the options of a search are described with the weights of its fields', () => {
+    const ranking = { weights: [4, 1], typos: true, prefix: true, substring: false }
+    const { tables } = describeSchema(namespaces(table('shared', 'notes', [], { search: ['body', 'title'], ranking })))
+    expect(tables.notes).toMatchObject({
+      search: ['body', 'title'],
+      searchOptions: {
+        language: 'simple',
+        typos: true,
+        prefix: true,
+        substring: false,
+        weights: { body: 4, title: 1 },
+      },
+    })
+  })
+
   test('[SYS-7] a table is described by namespace, fields, search and indexes', () => {
     const posts = table(
       'shared',

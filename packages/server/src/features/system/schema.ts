@@ -5,7 +5,7 @@
  */
 import type { Config } from '../../config/config.ts'
 import type { FunctionOutline } from '../../http/pages/openapi-functions.ts'
-import type { Field, FieldType, Index, Table } from '../../query/table.ts'
+import type { Field, FieldType, Index, Ranking, Table } from '../../query/table.ts'
 
 export interface FieldDescription {
   readonly type: FieldType
@@ -26,6 +26,11 @@ export interface TableDescription {
   readonly schemaless: boolean
   readonly fields: Readonly<Record<string, FieldDescription>>
   readonly search: readonly string[]
+  /** How searches rank and what they tolerate; absent where the full-text index of the engine decides. */
+  readonly searchOptions?: Omit<Ranking, 'weights'> & {
+    readonly language: 'simple'
+    readonly weights: Readonly<Record<string, number>>
+  }
   readonly indexes: readonly Index[]
 }
 
@@ -63,7 +68,8 @@ export function describeSchema(
   }
 }
 
-function describeTable({ namespace, name, schemaless, fields, hidden, search, indexes }: Table): TableDescription {
+function describeTable(table: Table): TableDescription {
+  const { namespace, name, schemaless, fields, hidden, search, ranking, indexes } = table
   const isShown = (name: string): boolean => !hidden.has(name)
   return {
     namespace,
@@ -73,10 +79,18 @@ function describeTable({ namespace, name, schemaless, fields, hidden, search, in
       [...fields.values()].filter(({ name }) => isShown(name)).map((field) => [field.name, describeField(field)]),
     ),
     search: search.filter(isShown),
+    ...(ranking ? { searchOptions: describeRanking(search, ranking) } : {}),
     // An index over a hidden field would name it.
     indexes: indexes.filter((index) => index.fields.every(isShown)),
   }
 }
+
+/** A searched field is never hidden. */
+const describeRanking = (search: readonly string[], { weights, ...options }: Ranking) => ({
+  language: 'simple' as const,
+  ...options,
+  weights: Object.fromEntries(search.map((name, at) => [name, weights[at] ?? 1])),
+})
 
 function describeField({ name: _, pattern, ...field }: Field): FieldDescription {
   return pattern ? { ...field, pattern: pattern.source } : field

@@ -1,4 +1,4 @@
-/** Turns the data of a running server into that of a release before row versions; the server has to be restarted. */
+/** Turns the data of a running server into that of an earlier release; the server has to be restarted. */
 import { Database } from 'bun:sqlite'
 import { Glob } from 'bun'
 import pg from 'pg'
@@ -50,3 +50,14 @@ export const removeVersions = (server: TestServer, namespaces: readonly string[]
 /** Data with versions on which an earlier release has run. */
 export const forgetVersions = (server: TestServer, namespaces: readonly string[]) =>
   runInAll(server, namespaces, descriptions)
+
+/** Data with an index of terms on which a release without one has run, and changed the records of a table. */
+export const forgetTerms = (server: TestServer, namespaces: readonly string[], table: string) =>
+  runInAll(server, namespaces, (prefix) => {
+    const without = prefix === '' ? `json_remove(description, '$.ranked')` : `(description::jsonb - 'ranked')::text`
+    return [
+      `UPDATE ${prefix}"_tables" SET description = ${without} WHERE name <> ''`,
+      `UPDATE ${prefix}"_tables" SET description = 'earlier' WHERE name = ''`,
+      `UPDATE ${prefix}"${table}" SET title = 'Hannover', "_terms" = NULL WHERE id = 'a'`,
+    ]
+  })

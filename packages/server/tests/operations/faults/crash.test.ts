@@ -18,7 +18,13 @@ const schema = { title: { type: 'string' }, n: { type: 'number' }, slug: { type:
 export default {
   rateLimits: { db: { requests: 10000000 } },
   databases: {
-    shared: { tables: { items: { schema, search: ['title'], access: open }, counters: { schema, access: open } } },
+    shared: {
+      tables: {
+        items: { schema, search: ['title'], access: open },
+        counters: { schema, access: open },
+        ranked: { schema, search: ['title'], searchOptions: { typos: true, substring: true }, access: open },
+      },
+    },
     space: { instance: true, access: () => true, tables: { items: { schema, access: open } } },
   },
 }
@@ -136,6 +142,32 @@ describe('a server killed under load', () => {
       if (one.answer) expect(again.text).toBe(one.answer.text)
     }
     expect((await allRecords(running, base)).size).toBe(sent.length)
+  })
+
+  test('[DB-SEARCH-10] the index of terms has every record, and no other', async () => {
+    const running = await spawnServer(configText)
+    server = running
+    const ranked = '/api/db/shared/tables/ranked'
+    for (let round = 0; round < 2; round++) {
+      const make = (n: number): Omit<Sent, 'answer'> => ({
+        method: 'POST',
+        path: `${ranked}?upsert=true`,
+        body: { id: `r${n % 150}`, title: `Heidelberg ${n % 2 === 0 ? 'castle' : 'bridge'}`, n },
+        key: `ranked-${round}-${n}`,
+      })
+      await sendUntilKilled(running, make, {})
+      await running.start()
+      const rows = [...(await allRecords(running, ranked)).values()]
+      for (const [q, word] of [
+        ['heidelbreg', 'Heidelberg'],
+        ['casle', 'castle'],
+        ['ridg', 'bridge'],
+      ] as const) {
+        const { body } = await running.service.get(`${ranked}/search?q=${q}&limit=1000`)
+        const expected = rows.filter(({ title }) => String(title).includes(word)).map(({ id }) => id)
+        expect(body.items.map(({ id }: { id: string }) => id).sort()).toEqual(expected.sort())
+      }
+    }
   })
 
   test('[DB-VER-4] after a crash versions are at least the acknowledged ones, and increase with later writes', async () => {

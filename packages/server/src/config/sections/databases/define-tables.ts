@@ -136,6 +136,18 @@ export interface AccessConfig<S = Unknown, A = Unknown> {
   readonly delete?: RuleConfig<S, Part<A, 'delete'>>
 }
 
+/** How searches of a table match words. Case and diacritics never count. */
+export interface SearchOptionsConfig {
+  /** Words are compared as they are written, without stemming, which differs between the engines. */
+  readonly language?: 'simple'
+  /** Finds words of 4 to 7 letters with one typo, longer ones with up to two; default false. */
+  readonly typos?: boolean
+  /** Whether the last word also matches as the start of a longer one; default true. */
+  readonly prefix?: boolean
+  /** Whether words of 3 letters or more match within longer ones; default false. */
+  readonly substring?: boolean
+}
+
 export interface TableConfig<T = Unknown, S = Part<T, 'schema'>> {
   /**
    * Fields besides the built-in `id`, `createdAt` and `updatedAt`. Without a schema a table accepts any field.
@@ -145,8 +157,19 @@ export interface TableConfig<T = Unknown, S = Part<T, 'schema'>> {
     readonly fields: readonly (FieldsWith<S, Exclude<FieldType, 'json'>> | BuiltIn)[]
     readonly unique?: boolean
   }[]
-  /** Fields in the full-text index. */
-  readonly search?: readonly FieldsWith<S, 'string' | 'text'>[]
+  /**
+   * Fields that searches look in. With a weight on any field, or with `searchOptions`, results are ranked by how and
+   * where the words match, in the same order on every engine; otherwise by the relevance of the engine.
+   */
+  readonly search?: readonly (
+    | FieldsWith<S, 'string' | 'text'>
+    | {
+        readonly field: FieldsWith<S, 'string' | 'text'>
+        /** How much matches in the field count, compared with the others: an integer from 1 to 100, by default 1. */
+        readonly weight?: number
+      }
+  )[]
+  readonly searchOptions?: SearchOptionsConfig
   /** Fields that only the service key can write, read, filter and sort by. */
   readonly hidden?: readonly FieldsWith<S, FieldType>[]
   readonly access?: AccessConfig<S, Part<T, 'access'>>

@@ -13,6 +13,7 @@ import {
   type FieldType,
   type Index,
   idField,
+  type Ranking,
   updatedAtField,
 } from '../../../query/table.ts'
 import { type ConfigIssue, type Path, suggest } from '../../issues.ts'
@@ -61,14 +62,24 @@ export function checkTable(written: unknown, path: Path, tables: ReadonlySet<str
 
 /** Undeclared fields are kept together in one column, which neither search nor hiding reaches into. */
 function checkSchemaless(table: Record<string, unknown>, path: Path): ConfigIssue[] {
-  return ['search', 'hidden']
-    .filter((option) => textsOf(table[option]).length > 0)
-    .map((option) => ({ path: [...path, option], message: 'needs a schema that declares its fields' }))
+  const lists = { search: searchedNames(table.search), hidden: textsOf(table.hidden) }
+  return Object.entries(lists)
+    .filter(([, names]) => names.length > 0)
+    .map(([option]) => ({ path: [...path, option], message: 'needs a schema that declares its fields' }))
 }
+
+/** The names in a list of searched fields, which may have weights. */
+const searchedNames = (list: unknown): unknown[] =>
+  (Array.isArray(list) ? list : []).map((one: unknown) =>
+    typeof one === 'string' ? one : Object.fromEntries(entriesOf(one)).field,
+  )
 
 function checkSearch(table: Record<string, unknown>, types: Types, path: Path): ConfigIssue[] {
   const hidden = new Set(textsOf(table.hidden))
-  return checkList(table.search, [...path, 'search'], (name) => {
+  const searched = searchedNames(table.search)
+  if (table.searchOptions !== undefined && searched.length === 0)
+    return [{ path: [...path, 'searchOptions'], message: 'needs searched fields: add "search"' }]
+  return checkList(searched, [...path, 'search'], (name) => {
     if (hidden.has(name)) return 'is hidden: a search would reveal its content'
     if (builtInFieldNames.has(name)) return 'is built in and not searched; filter on it'
     const type = types.get(name)
@@ -125,6 +136,7 @@ const unknownField = (name: string, types: Types): string =>
 /** The definition of a table in which nothing was found wrong. */
 export function createTable({ namespace, name, perInstance }: TableRef, written: WrittenTable): TableDefinition {
   const { schema, indexes, search, hidden } = written
+  const ranking = createRanking(written)
   const declared = Object.entries(schema ?? {}).map(([field, options]) => createField(field, options))
   const fields: Field[] = [idField, ...declared, createdAtField, updatedAtField].map((field) => Object.freeze(field))
   const table = Object.freeze({
@@ -135,9 +147,18 @@ export function createTable({ namespace, name, perInstance }: TableRef, written:
     fields: new Map(fields.map((field) => [field.name, field])),
     hidden: new Set(hidden),
     indexes: Object.freeze(indexes.map((index) => freezeIndex(index))),
-    search: Object.freeze([...search]),
+    search: Object.freeze(search.map((one) => (typeof one === 'string' ? one : one.field))),
+    ...(ranking ? { ranking } : {}),
   })
   return Object.freeze({ table, access: createAccess(written.access) })
+}
+
+/** Null for a search that is declared by names alone. */
+function createRanking({ search, searchOptions }: WrittenTable): Ranking | null {
+  if (searchOptions === undefined && search.every((one) => typeof one === 'string')) return null
+  const { typos = false, prefix = true, substring = false } = searchOptions ?? {}
+  const weights = search.map((one) => (typeof one === 'string' ? 1 : one.weight))
+  return Object.freeze({ weights: Object.freeze(weights), typos, prefix, substring })
 }
 
 const freezeIndex = ({ fields, unique }: Index): Index => Object.freeze({ fields: Object.freeze([...fields]), unique })

@@ -10,8 +10,8 @@ import { createCoalescer } from '../../../base/concurrency/coalescer.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
-import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { badRequest, invalidField, queryTimeout } from '../../../errors.ts'
+import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { invalidField, queryTimeout } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
 import { aggregateTimeoutMs } from '../../../limits/api.ts'
@@ -21,9 +21,10 @@ import { dependenciesOf } from '../../../query/dependencies.ts'
 import { allOf, type Expr, never } from '../../../query/expr.ts'
 import { type FilterGroups, parseFilterTexts } from '../../../query/filter.ts'
 import type { LogBounds } from '../changes/trim.ts'
-import { parseSearchWords } from '../reads/highlight.ts'
+import { conditionsOf } from '../reads/page.ts'
 import { tagged } from '../reads/page-reply.ts'
 import type { TableCall } from '../resolve-table.ts'
+import { parseSearch } from '../search/parse-search.ts'
 import { createFreshness } from './freshness.ts'
 import { createResultCache } from './result-cache.ts'
 
@@ -61,22 +62,24 @@ interface Selection {
   readonly source: SqlText
 }
 
-function parseSelection(call: TableCall, query: AggregateQuery): Selection {
-  const { table, view, backEnd, database, rows } = call
+/** Checks the condition and the search at once; the selection then reads the index, if the search has to. */
+function parseSelection(call: TableCall, query: AggregateQuery): () => Promise<Selection> {
+  const { table, view, backEnd, rows } = call
   const allowed = required(call.permissions.read(), call.caller)
   const filtered = allOf([allowed, parseFilterTexts(view, query)])
-  const select = (condition: Expr, joins = sql``, found = sql``): Selection => ({
+  const select = (condition: Expr): Selection => ({
     condition,
-    source: sql` FROM ${rows.from}${joins} WHERE ${found}${backEnd.condition(condition, table)}`,
+    source: sql` FROM ${rows.from} WHERE ${backEnd.condition(condition, table)}`,
   })
-  if (query.q === undefined) return select(filtered)
-  if (table.search.length === 0) throw badRequest('Full-text search is not enabled for this table')
-  if (query.q === '') throw invalidField('q', 'required', 'is required')
-  const words = parseSearchWords(query.q)
-  // A text without words, such as "?!", matches no record.
-  if (words.length === 0) return select(never)
-  const { joins, matches } = database.dialect.searchIndex(table, words)
-  return select(filtered, joins, sql`${matches} AND `)
+  if (query.q === undefined) return async () => select(filtered)
+  const searched = parseSearch(call, query.q)
+  if (searched.isEmpty) return async () => select(never)
+  return async () => {
+    const { joins, conditions } = await searched.find()
+    const all = [...conditions, ...conditionsOf(call, filtered)]
+    const where = all.length === 0 ? sql`` : sql` WHERE ${join(all, ' AND ')}`
+    return { condition: filtered, source: sql` FROM ${rows.from}${joins}${where}` }
+  }
 }
 
 /** The error for a scan that failed, as the caller may see it. */
@@ -129,8 +132,9 @@ export function createAggregates({ clock, changes, limits }: AggregatesDeps): Ag
 
   return {
     async aggregate(call, query) {
-      const selection = parseSelection(call, query)
+      const select = parseSelection(call, query)
       const aggregation = parseAggregation(call.view, query)
+      const selection = await select()
       if (query.explain) return tagged(await scan(call, aggregation, selection))
       const { table, address } = call
       const { text, values } = selection.source

@@ -14,12 +14,12 @@ import {
 } from '../../../limits/api.ts'
 import { scanWaitMs } from '../../../limits/sqlite.ts'
 import type { Aggregates } from '../aggregates/aggregate.ts'
+import { search } from '../search/search.ts'
 import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
 import { countRows } from '../totals/totals.ts'
 import { explained } from './explain/explain.ts'
 import { type ListDeps, list } from './list.ts'
 import { count, get } from './read.ts'
-import { search } from './search.ts'
 
 const paging = {
   limit: integerParam({ max: listLimitMax, clamps: true, default: listLimitDefault, description: 'Records per page' }),

@@ -6,7 +6,8 @@ import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import type { Field, FieldType, Table } from '../../../query/table.ts'
+import { termsColumn, termsColumnName } from '../../../engines/term-index/term-index.ts'
+import type { Field, FieldType, Ranking, Table } from '../../../query/table.ts'
 import { extraColumn, storedTypes, toStored } from '../../../query/to-sql.ts'
 import { versionColumn, versionDefinition, versionName } from '../version.ts'
 
@@ -17,7 +18,10 @@ export interface TableDescription {
   readonly required: readonly string[]
   /** Index name to its columns. */
   readonly indexes: Readonly<Record<string, string>>
+  /** Fields of the full-text index of the engine. */
   readonly search: readonly string[]
+  /** The index of terms: its fields with their weights; absent without one. */
+  readonly ranked?: string
   /** Whether rows have versions; absent in descriptions of earlier releases. */
   readonly versioned?: true
 }
@@ -38,6 +42,8 @@ export interface TablePlan {
   readonly steps: readonly PlanStep[]
   readonly conflicts: readonly SchemaConflict[]
   readonly description: TableDescription
+  /** Whether what searches find has to be stored again for existing rows. */
+  readonly fillsSearch: boolean
 }
 
 export interface PlannedIndex {
@@ -76,6 +82,10 @@ function createIndex(table: Table, { name, fields, unique }: PlannedIndex, diale
   return { ...sql`CREATE ${kind} ${ident(name)} ON ${dialect.target(table)} (${over})`, indexed: fields }
 }
 
+/** What the index of terms depends on; the other options are those of the searches. */
+const describeRanking = ({ search }: Table, { weights, substring }: Ranking): string =>
+  JSON.stringify({ fields: search.map((name, at) => [name, weights[at]]), parts: substring })
+
 export function describe(table: Table): TableDescription {
   const fields = [...table.fields.values()]
   return {
@@ -83,7 +93,8 @@ export function describe(table: Table): TableDescription {
     fields: Object.fromEntries(fields.map(({ name, type }) => [name, type])),
     required: fields.filter(({ required }) => required).map(({ name }) => name),
     indexes: Object.fromEntries(indexesOf(table).map(({ name, fields: columns }) => [name, columns.join(',')])),
-    search: table.search,
+    search: table.ranking ? [] : table.search,
+    ...(table.ranking ? { ranked: describeRanking(table, table.ranking) } : {}),
     versioned: true,
   }
 }
@@ -100,10 +111,37 @@ export function createPlan(table: Table, dialect: Dialect): TablePlan {
   for (const field of table.fields.values()) if (field.name !== 'id') columns.push(columnOf(field, dialect))
   const json: SqlText = { text: dialect.columnTypes.json, values: [] }
   if (table.schemaless) columns.push(sql`${extraColumn} ${json} NOT NULL`)
+  if (table.ranking) columns.push(termsDefinition(dialect))
   const steps = [sql`CREATE TABLE ${dialect.target(table)} (${join(columns, ', ')})`]
   for (const index of indexesOf(table)) steps.push(createIndex(table, index, dialect))
-  if (table.search.length > 0) steps.push(...dialect.createSearch(table, table.search))
-  return { steps, conflicts: [], description: describe(table) }
+  steps.push(...createSearch(table, dialect))
+  return { steps, conflicts: [], description: describe(table), fillsSearch: false }
+}
+
+/** The statements that create the index of searches; the column of terms is part of the table. */
+function createSearch(table: Table, dialect: Dialect): readonly SqlText[] {
+  if (table.ranking) return dialect.termIndex.create(table)
+  return table.search.length > 0 ? dialect.createSearch(table, table.search) : []
+}
+
+const termsDefinition = (dialect: Dialect): SqlText => {
+  const type: SqlText = { text: dialect.columnTypes.json, values: [] }
+  return sql`${termsColumn} ${type}`
+}
+
+/** Replaces the index of searches. Returns whether it did. */
+async function planSearch({ table, reader, dialect, steps }: Draft, known: TableDescription): Promise<boolean> {
+  const wanted = describe(table)
+  if (known.search.join() === wanted.search.join() && known.ranked === wanted.ranked) return false
+  // Drop the old triggers first: they refer to columns that may change. An earlier release that has run since knows
+  // nothing of the index of terms.
+  steps.unshift(...dialect.dropSearch(table), ...dialect.termIndex.drop(table))
+  const hasTerms = reader !== null && (await reader.all(dialect.hasColumn(table, termsColumnName))).length > 0
+  if (table.ranking && !hasTerms)
+    steps.push(sql`ALTER TABLE ${dialect.target(table)} ADD COLUMN ${termsDefinition(dialect)}`)
+  if (!table.ranking && hasTerms) steps.push(sql`ALTER TABLE ${dialect.target(table)} DROP COLUMN ${termsColumn}`)
+  steps.push(...createSearch(table, dialect))
+  return true
 }
 
 const isSameStorage = (a: FieldType, b: FieldType): boolean =>
@@ -260,16 +298,15 @@ export async function extendPlan(
     draft.conflicts.push({
       message: `databases.${table.namespace}.tables.${table.name}: the table was created ${was} a schema. Restore that, or declare a new table and copy the records.`,
     })
-    return { ...draft, description }
+    return { ...draft, description, fillsSearch: false }
   }
   await planVersions(draft, known)
   planRemovedFields(draft, known)
   for (const field of table.fields.values()) await planField(draft, field, known)
   await planIndexes(draft, known)
-  if (known.search.join() !== table.search.join()) {
-    // Drop the old triggers first: they refer to columns that may change.
-    draft.steps.unshift(...dialect.dropSearch(table))
-    if (table.search.length > 0) draft.steps.push(...dialect.createSearch(table, table.search))
-  }
-  return { ...draft, description }
+  const isReplaced = await planSearch(draft, known)
+  const isSearched = [...table.fields.values()].some(
+    (field) => table.search.includes(field.name) && isFilled(field, known),
+  )
+  return { ...draft, description, fillsSearch: isReplaced || isSearched }
 }

@@ -13,7 +13,7 @@ import type { Table } from '../../../query/table.ts'
 import { addLogVersion, changeLog, createChangeLog, indexRemovalsAhead } from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
 import type { Namespaces } from '../resolve-table.ts'
-import { createTableRows } from '../rows.ts'
+import { searchColumnOf } from '../search/search-column.ts'
 import { createResponsesTable } from '../writes/idempotency.ts'
 import {
   conflictOf,
@@ -117,7 +117,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
     // Drop indexes and triggers that refer to a column before the column.
     const additions = plan.steps.filter((step) => !isRemoval(step))
     for (const step of [...plan.steps.filter(isRemoval), ...losses, ...additions]) await runStep(tx, table, step)
-    if (before && before.search.join() !== table.search.join()) await fillSearch(tx, dialect, table)
+    if (plan.fillsSearch) await fillSearch(tx, dialect, table)
     await store(tx, descriptions, table.name, JSON.stringify(plan.description))
   }
   if (!mode.isDryRun) await store(tx, descriptions, combinedName, combined)
@@ -152,24 +152,22 @@ async function runStep(tx: Transaction, table: Table, step: PlanStep): Promise<v
  * since the rows may not fit in memory.
  */
 async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Promise<void> {
-  if (!dialect.searchColumn || table.search.length === 0) return
-  const rows = createTableRows(table, dialect)
+  const search = searchColumnOf(table, dialect)
+  if (!search) return
   const own = dialect.own(table)
   const owner = own ? sql`${own.column} AS owner, ` : sql``
   const fields = join(table.search.map(ident), ', ')
   const key = own ? sql`${own.column}, "id"` : sql`"id"`
   const keyOf = (row: SqlRow): SqlText =>
     own ? sql`(${row.owner as string}, ${row.id as string})` : sql`(${row.id as string})`
-  const { column, bind, textOf } = dialect.searchColumn
+  const { column, bind, textOf } = search
   for (let last: SqlRow | undefined, isFull = true; isFull; ) {
     const rest = last ? sql` WHERE (${key}) > ${keyOf(last)}` : sql``
     const found: SqlRow[] = await tx.all<SqlRow>(
       sql`SELECT ${owner}"id", ${fields} FROM ${dialect.target(table)}${rest} ORDER BY ${key} LIMIT ${searchFillRows}`,
     )
     for (const row of found)
-      tx.send(
-        sql`UPDATE ${dialect.target(table)} SET ${column} = ${bind(textOf(rows.searchWords(row)))} WHERE (${key}) = ${keyOf(row)}`,
-      )
+      tx.send(sql`UPDATE ${dialect.target(table)} SET ${column} = ${bind(textOf(row))} WHERE (${key}) = ${keyOf(row)}`)
     last = found.at(-1)
     isFull = found.length === searchFillRows
   }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createHighlighter, parseSearchWords } from './highlight.ts'
+import { createHighlighter } from './highlight.ts'
+import { parseSearchWords } from './words.ts'
 
 const pieces = [
   'a',

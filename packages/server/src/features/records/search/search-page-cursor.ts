@@ -4,8 +4,8 @@
  */
 import { equalsSecret, sha256 } from '../../../base/crypto/hash.ts'
 import { invalidField } from '../../../errors.ts'
+import type { ListQuery } from '../reads/read.ts'
 import type { TableCall } from '../resolve-table.ts'
-import type { ListQuery } from './read.ts'
 
 /** The parameters that determine the results of a search. */
 type Searched = Pick<ListQuery, 'filter' | 'orFilter'> & { readonly q?: string | undefined }

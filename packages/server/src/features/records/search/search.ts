@@ -1,22 +1,23 @@
 /** Full-text search in a table's search index, restricted to rows that the caller may read. */
 import { required } from '../../../access/check.ts'
-import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { jsonText } from '../../../http/replies/reply.ts'
 import { highlightTagCharsMax } from '../../../limits/api.ts'
 import { allOf } from '../../../query/expr.ts'
 import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
+import { pageWithIncluded } from '../reads/include/included-replies.ts'
+import { includingReader, parseInclude } from '../reads/include/parse-include.ts'
+import type { ListDeps } from '../reads/list.ts'
+import { conditionsOf, pageQuery, respondWithPage } from '../reads/page.ts'
+import { type ListEnvelope, type PageWriter, pageReply } from '../reads/page-reply.ts'
+import { type ListQuery, type Window, windowOf } from '../reads/read.ts'
+import type { RowReader } from '../reads/row-reader.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { type RecordRow, withExtra } from '../rows.ts'
-import { createHighlighter, type Highlighter, parseSearchWords } from './highlight.ts'
-import { pageWithIncluded } from './include/included-replies.ts'
-import { includingReader, parseInclude } from './include/parse-include.ts'
-import type { ListDeps } from './list.ts'
-import { pageQuery, respondWithPage } from './page.ts'
-import { type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
-import { type ListQuery, type Window, windowOf } from './read.ts'
-import type { RowReader } from './row-reader.ts'
+import type { Highlighter } from './highlight.ts'
+import { parseSearch } from './parse-search.ts'
 import { formatSearchCursor, parseSearchCursor } from './search-page-cursor.ts'
 
 export interface SearchQuery
@@ -70,11 +71,9 @@ function parseStart(call: TableCall, query: SearchQuery): Start {
  * too many words, or a table without search; 401/403 if the read rule denies every row.
  */
 export async function search(call: TableCall, query: SearchQuery, { limits }: ListDeps): Promise<Reply> {
-  const { table, view, backEnd, database, rows } = call
+  const { table, view } = call
   const allowed = required(call.permissions.read(), call.caller)
-  if (table.search.length === 0) throw badRequest('Full-text search is not enabled for this table')
-  if (query.q === undefined || query.q === '') throw invalidField('q', 'required', 'is required')
-  const words = parseSearchWords(query.q)
+  const searched = parseSearch(call, query.q)
   const pre = parseTag('highlightPre', query.highlightPre ?? '<mark>')
   const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
   const included = parseInclude(call, query.include)
@@ -95,18 +94,15 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   }
   const none = (): Reply =>
     jsonText(JSON.stringify({ items: [], ...(query.versions ? { versions: [] } : {}), ...envelope(0, 0, false) }))
-  // A text without words, such as "?!", matches no record.
-  if (words.length === 0 || (condition.kind === 'const' && !condition.value)) return none()
+  if (searched.isEmpty || (condition.kind === 'const' && !condition.value)) return none()
 
-  const index = database.dialect.searchIndex(table, words)
-  const conditions: SqlText[] = [index.matches]
-  if (condition.kind !== 'const') conditions.push(backEnd.condition(condition, table))
-  const order = sql` ORDER BY ${index.rank}, ${rows.name}."id"`
-  const found = pageQuery(call, reader, conditions, { order, limit, offset, joins: index.joins })
+  const { joins, order, hints, ...matches } = await searched.find()
+  const conditions = [...matches.conditions, ...conditionsOf(call, condition)]
+  const found = pageQuery(call, reader, conditions, { order, limit, offset, joins })
   const alongside = sql`SELECT count(*)${found.source}`
-  const highlight = createHighlighter(words, pre, post)
+  const highlight = searched.createHighlighter(pre, post)
   return respondWithPage(call, limits, async (read, isLarge) => {
-    const matching = await read({ ...found, alongside, frequency: index.frequency })
+    const matching = await read({ ...found, ...hints, alongside })
     if (!matching) return null
     const total = Number(matching.alongside ?? 0)
     const writer: PageWriter = {

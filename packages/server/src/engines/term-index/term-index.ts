@@ -1,0 +1,21 @@
+/**
+ * An index of the terms of records, for searches that both engines rank alike. A table has a column with the terms of
+ * each row and their weights, as a JSON object; triggers keep one row per term and record in the term table, which
+ * searches read.
+ */
+import type { TableRef } from '../sql/dialect.ts'
+import { ident, type SqlText } from '../sql/sql-text.ts'
+
+/** The column of a table with the terms of a row: JSON text, `{"paris": 4, "city": 1}`. */
+export const termsColumnName = '_terms'
+export const termsColumn: SqlText = ident(termsColumnName)
+
+/** The term table of a table; no declared name starts with an underscore. */
+export const termTable = ({ namespace, name, perInstance }: TableRef): TableRef => ({
+  namespace,
+  name: `_terms_${name}`,
+  perInstance,
+})
+
+/** Sorts after every character of a term. */
+export const lastCharacter = '\u{10ffff}'

@@ -1,0 +1,60 @@
+/**
+ * The terms of a record in the term index, with their weights: its words, with `substring` the parts of the words, and
+ * of texts without spaces overlapping pieces, characters and pairs of characters.
+ */
+import {
+  indexedWordCharsMax,
+  termsPerRecordMax,
+  unspacedPartChars,
+  unspacedTermStep,
+  wordPartChars,
+} from '../../../limits/api.ts'
+import type { Ranking, Table } from '../../../query/table.ts'
+import { segmentsOf } from './segments.ts'
+import { truncate } from './words.ts'
+
+/** A part of a word, as a term: no word contains the mark. */
+export const wordPart = (part: string): string => `*${part}`
+
+/** All parts of a text with a number of characters, in order. */
+export function* partsOf(points: readonly string[], chars: number): Generator<string> {
+  for (let at = 0; at + chars <= points.length; at++) yield points.slice(at, at + chars).join('')
+}
+
+function* termsOfWord(folded: string, { substring }: Ranking): Generator<string> {
+  const term = truncate(folded, indexedWordCharsMax)
+  yield term
+  if (substring) for (const part of partsOf(Array.from(term), wordPartChars)) yield wordPart(part)
+}
+
+function* termsOfUnspaced(folded: string): Generator<string> {
+  const points = Array.from(folded)
+  for (let at = 0; at === 0 || at + indexedWordCharsMax - unspacedTermStep < points.length; at += unspacedTermStep)
+    yield points.slice(at, at + indexedWordCharsMax).join('')
+  for (let chars = 1; chars <= unspacedPartChars; chars++) yield* partsOf(points, chars)
+}
+
+/** The searched fields with their weights, the weightiest first. */
+export const weightedFields = ({ search }: Table, { weights }: Ranking): readonly (readonly [string, number])[] =>
+  search.map((name, at) => [name, weights[at] ?? 1] as const).sort(([, a], [, b]) => b - a)
+
+/** The terms as JSON text: each with the weight of the weightiest field that has it. At most `termsPerRecordMax`. */
+export function createTermsText(table: Table, ranking: Ranking): (record: Readonly<Record<string, unknown>>) => string {
+  const fields = weightedFields(table, ranking)
+  return (record) => {
+    const terms = new Map<string, number>()
+    for (const [name, weight] of fields) {
+      const text = record[name]
+      if (typeof text === 'string') addTerms(terms, text, weight, ranking)
+    }
+    return JSON.stringify(Object.fromEntries(terms))
+  }
+}
+
+function addTerms(terms: Map<string, number>, text: string, weight: number, ranking: Ranking): void {
+  for (const { folded, isUnspaced } of segmentsOf(text))
+    for (const term of isUnspaced ? termsOfUnspaced(folded) : termsOfWord(folded, ranking)) {
+      if (terms.size >= termsPerRecordMax) return
+      if (!terms.has(term)) terms.set(term, weight)
+    }
+}
