@@ -14,6 +14,8 @@ export interface Tab {
   run<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
   /** Runs a function as in response to a click, which may open popups. */
   click<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
+  /** Crashes the page's process; what runs in the page never ends. */
+  crash(): Promise<void>
 }
 
 export interface Chromium extends Tab {
@@ -163,6 +165,12 @@ function tabOf({ send, next }: Connection): Tab {
     focus: () => send('Page.bringToFront'),
     run: (work, ...args) => evaluate(work, args, false),
     click: (work, ...args) => evaluate(work, args, true),
+    async crash() {
+      await send('Inspector.enable')
+      const crashed = next('Inspector.targetCrashed')
+      void send('Page.crash')
+      await crashed
+    },
   }
 }
 
