@@ -83,6 +83,8 @@ async function openSocket(url: string, onChange: (list: number) => void): Promis
   return { rowsOf: (list) => lists[list] ?? [], close: () => socket.close() }
 }
 
+const readAttempts = 5
+
 /** The rows of a list as the server has them. */
 export async function readList(url: string, list: number): Promise<Row[]> {
   const query = new URLSearchParams({
@@ -90,7 +92,16 @@ export async function readList(url: string, list: number): Promise<Row[]> {
     sort: 'createdAt:asc',
     limit: String(rowsPerList),
   })
-  const response = await fetch(`${url}/api/db/shared/tables/notes?${query}&after=`)
+  let response: Response
+  // A busy machine may refuse a read for a moment; this one is not measured.
+  for (let attempt = 1; ; attempt++) {
+    response = await fetch(`${url}/api/db/shared/tables/notes?${query}&after=`)
+    if (response.ok) break
+    const refusal = `list ${list}: ${response.status} ${await response.text()}`
+    if (attempt === readAttempts) throw new Error(refusal)
+    console.warn(refusal)
+    await Bun.sleep(1000 * attempt)
+  }
   const { items } = (await response.json()) as { items: Row[] }
   if (items.length !== rowsPerList) throw new Error(`list ${list} has ${items.length} rows`)
   return items
