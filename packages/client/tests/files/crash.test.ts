@@ -7,8 +7,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { spawnServer } from '../../server/tests/harness/processes/spawn.ts'
-import { rootKey } from '../../server/tests/harness/server.ts'
+import { spawnServer } from '../../../server/tests/harness/processes/spawn.ts'
+import { rootKey } from '../../../server/tests/harness/server.ts'
 
 const configText = `
 import { defineConfig } from 'plinth'
@@ -24,7 +24,7 @@ const kills = 5
 
 /** Starts the process. `lines` are those that it prints. */
 function startUploader(...args: readonly string[]) {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'harness/uploader.ts'), ...args], {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../harness/uploader.ts'), ...args], {
     stdout: 'pipe',
     stderr: 'inherit',
   })

@@ -1,9 +1,9 @@
 /** An upload of a browser's page that another tab continues, after the tab was closed or has crashed in a chunk. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { type Chromium, describeInBrowser, openChromium } from '../../server/tests/harness/processes/chromium.ts'
-import { rootKey, startServer, type TestServer } from '../../server/tests/harness/server.ts'
-import { openSite, type Site, type SiteGlobals } from './harness/site.ts'
+import { type Chromium, describeInBrowser, openChromium } from '../../../server/tests/harness/processes/chromium.ts'
+import { rootKey, startServer, type TestServer } from '../../../server/tests/harness/server.ts'
+import { openSite, type Site, type SiteGlobals } from '../harness/site.ts'
 
 const megabyte = 1024 * 1024
 const size = 50 * megabyte

@@ -1,7 +1,7 @@
 /** Files: uploads of every size through broken connections, downloads, lists and URLs, against a server. */
 import { beforeAll, expect, test } from 'bun:test'
-import { describeServer, rootKey } from '../../server/tests/harness/server.ts'
-import { createClient, files, memoryStorage } from '../src/index.ts'
+import { describeServer, rootKey } from '../../../server/tests/harness/server.ts'
+import { createClient, files, memoryStorage } from '../../src/index.ts'
 
 const config = {
   databases: { shared: { tables: {} } },
