@@ -1,12 +1,14 @@
 /**
  * Inserts into tables with 0, 1 and 3 functions that run before them, in hosts and, as the floor, in the process of the
- * server. They alternate, so that a slow moment of the machine affects all of them.
+ * server; and into those of PocketBase, whose hooks run in a JavaScript machine of its process. They alternate, so that
+ * a slow moment of the machine affects all of them.
  */
 import { join } from 'node:path'
 import { Histogram } from '../load/histogram.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
 import { median, type Plan } from '../setup/measure.ts'
-import { type LoadProcess, type ServerProcess, type Shared, serviceKey, startServer } from '../setup/processes.ts'
+import { type LoadProcess, type Shared, serviceKey, startServer } from '../setup/processes.ts'
+import { openHooked } from './pocketbase.ts'
 
 export const configPath = 'bench/functions/plinth.config.ts'
 const inProcess = 'bench/functions/in-process.ts'
@@ -18,7 +20,7 @@ const writerCounts = [32, 1] as const
 
 export interface HookFigures {
   readonly engine: string
-  readonly where: 'hosts' | 'the server'
+  readonly where: 'hosts' | 'the server' | 'its process'
   readonly writers: number
   readonly hooks: number
   readonly perSecond: number
@@ -28,17 +30,17 @@ export interface HookFigures {
   readonly addedMs: number
 }
 
-const requestsFor = (table: TableName): LoadRequest[] =>
+const requestsTo = (path: string, status: number): LoadRequest[] =>
   Array.from({ length: 1000 }, (_, at) => {
     const body = JSON.stringify({ title: `Title of post ${at}`, body: 'word '.repeat(40) })
     const head = [
-      `POST /api/db/shared/tables/${table} HTTP/1.1`,
+      `POST ${path} HTTP/1.1`,
       'Host: 127.0.0.1',
       `X-Platform-Service-Key: ${serviceKey}`,
       'Content-Type: application/json',
       `Content-Length: ${body.length}`,
     ]
-    return { text: `${head.join('\r\n')}\r\n\r\n${body}`, expect: { status: 201 } }
+    return { text: `${head.join('\r\n')}\r\n\r\n${body}`, expect: { status } }
   })
 
 interface Rounds {
@@ -46,51 +48,65 @@ interface Rounds {
   readonly p50Ms: number[]
 }
 
-interface Target {
+/** A server with the tables. */
+interface Host {
+  readonly engine: string
   readonly where: HookFigures['where']
-  readonly server: ServerProcess
+  readonly port: number
+  readonly tables: readonly TableName[]
+  readonly requests: (table: TableName) => LoadRequest[]
+}
+
+interface Target extends Host {
   readonly rounds: ReadonlyMap<TableName, Rounds>
 }
 
-/** Each server has its own database. */
+/** PocketBase is measured beside SQLite where there is a program. Each server has its own database. */
 export async function measureHooks(
-  { engine, open }: { readonly engine: string; readonly open: () => Promise<Shared | null> },
+  { engine, open, pocketbase }: { engine: string; open: () => Promise<Shared | null>; pocketbase: string | null },
   work: string,
   load: LoadProcess,
   plan: Plan,
 ): Promise<HookFigures[]> {
   await using stack = new AsyncDisposableStack()
-  const servers: { where: HookFigures['where']; server: ServerProcess }[] = []
+  const hosts: Host[] = []
   for (const where of ['hosts', 'the server'] as const) {
     const program = where === 'hosts' ? {} : { program: inProcess }
     const server = await startServer(join(work, `${engine} ${where}`), await open(), configPath, program)
     stack.defer(() => server.stop())
-    servers.push({ where, server })
+    const requests = (table: TableName): LoadRequest[] => requestsTo(`/api/db/shared/tables/${table}`, 201)
+    hosts.push({ engine, where, port: server.port, tables: ['none', 'one', 'three'], requests })
+  }
+  if (pocketbase !== null) {
+    const peer = await openHooked(pocketbase, join(work, 'pocketbase'))
+    stack.defer(() => peer.stop())
+    const requests = (table: TableName): LoadRequest[] => requestsTo(`/api/collections/${table}/records`, 200)
+    hosts.push({ engine: 'PocketBase', where: 'its process', port: peer.port, tables: ['none', 'one'], requests })
   }
   const figures: HookFigures[] = []
   for (const connections of writerCounts) {
-    const targets = servers.map((one): Target => ({ ...one, rounds: emptyRounds() }))
+    const targets = hosts.map((one): Target => ({ ...one, rounds: emptyRounds(one.tables) }))
     for (let round = 0; round < plan.rounds; round++)
-      for (const { server, rounds } of targets)
+      for (const { port, requests, rounds } of targets)
         for (const [table, { perSecond, p50Ms }] of rounds) {
-          const requests = requestsFor(table)
           const { seconds, warmupSeconds } = plan
-          const job = { ports: [server.port], connections, requests, seconds, warmupSeconds, total: null, watched: [] }
+          const timing = { seconds, warmupSeconds, total: null, watched: [] }
+          const job = { ports: [port], connections, requests: requests(table), ...timing }
           const result = await load.run(job)
           const latencies = new Histogram()
           latencies.merge(result.latencies)
           perSecond.push(result.requests / result.seconds)
           p50Ms.push(latencies.percentile(0.5))
         }
-    for (const target of targets) figures.push(...figuresOf(engine, connections, target))
+    for (const target of targets) figures.push(...figuresOf(connections, target))
   }
   return figures
 }
 
-const emptyRounds = (): Map<TableName, Rounds> =>
-  new Map((Object.keys(tables) as TableName[]).map((table) => [table, { perSecond: [], p50Ms: [] }]))
+const emptyRounds = (names: readonly TableName[]): Map<TableName, Rounds> =>
+  new Map(names.map((table) => [table, { perSecond: [], p50Ms: [] }]))
 
-function figuresOf(engine: string, writers: number, { where, rounds }: Target): HookFigures[] {
+function figuresOf(writers: number, { engine, where, rounds }: Target): HookFigures[] {
   const base = rounds.get('none')
   return [...rounds].map(([table, { perSecond, p50Ms }]) => ({
     engine,

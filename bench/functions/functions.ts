@@ -3,13 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openPostgres } from '../../scripts/servers/postgres.ts'
-import { providePostgres, provideRedis } from '../../scripts/servers/programs.ts'
+import { providePocketBase, providePostgres, provideRedis } from '../../scripts/servers/programs.ts'
 import { openRedis } from '../../scripts/servers/redis.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import { type Shared, startLoad } from '../setup/processes.ts'
 import { measureHooks } from './before.ts'
 import { measureFaults } from './faults.ts'
+import { measureJobs } from './jobs.ts'
 import { measureReload } from './reload.ts'
 import { toMarkdown, toText } from './report.ts'
 
@@ -35,11 +36,19 @@ export async function runFunctions(plan: Plan, quick: boolean): Promise<string> 
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
   const load = startLoad()
   stack.defer(() => load.stop())
-  const hooks = await measureHooks({ engine: 'SQLite', open: async () => null }, work, load, plan)
+  const pocketbase = quick ? null : providePocketBase()
+  if (pocketbase === null && !quick) console.log('PocketBase could not be built: it is not measured.')
+  const hooks = await measureHooks({ engine: 'SQLite', open: async () => null, pocketbase }, work, load, plan)
+  const jobsSeconds = quick ? 2 : 5
+  const jobs = [await measureJobs({ engine: 'SQLite', shared: null }, join(work, 'jobs'), jobsSeconds)]
   const open = quick ? null : postgresOpener(stack)
-  if (open) hooks.push(...(await measureHooks({ engine: 'PostgreSQL', open }, work, load, plan)))
+  if (open) {
+    hooks.push(...(await measureHooks({ engine: 'PostgreSQL', open, pocketbase: null }, work, load, plan)))
+    const shared = await open()
+    jobs.push(await measureJobs({ engine: 'PostgreSQL', shared }, join(work, 'jobs on PostgreSQL'), jobsSeconds))
+  }
   const faults = await measureFaults(work, load, quick ? 2 : 5)
-  const figures = { hooks, faults, reload: await measureReload(work, reloads) }
+  const figures = { hooks, faults, jobs, reload: await measureReload(work, reloads) }
   console.log(`\n${toText(figures)}`)
   return toMarkdown(readEnvironment(work), plan, figures)
 }

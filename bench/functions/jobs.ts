@@ -1,19 +1,11 @@
 /**
- * Jobs on both engines: `node scripts/run.mjs bench/functions/jobs.ts [seconds] [postgres]`. The time from the request
- * of a change to the start of its job at 1,000 changes per second, beside that of the request itself; jobs per second
- * of a queue; and calls one after the other, beside a request that runs no function.
+ * Jobs: the time from the request of a change to the start of its job at 1,000 changes per second, beside that of the
+ * request itself; jobs per second of a queue; and calls one after the other, beside a request that runs no function.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { openPostgres } from '../../scripts/servers/postgres.ts'
-import { providePostgres, provideRedis } from '../../scripts/servers/programs.ts'
-import { openRedis } from '../../scripts/servers/redis.ts'
 import { Histogram } from '../load/histogram.ts'
 import { type ServerProcess, type Shared, serviceKey, startServer } from '../setup/processes.ts'
 
-const seconds = Number(process.argv[2] ?? 5)
-const changesPerSecond = 1000
+export const changesPerSecond = 1000
 const jobs = 5000
 /** As many as a transaction adds. */
 const jobsTogether = 100
@@ -38,6 +30,16 @@ const insert = async (post: Post): Promise<number> => {
   return nowMs() - sentAt
 }
 
+/** Milliseconds, but for `jobsPerSecond`. */
+export interface JobFigures {
+  readonly engine: string
+  readonly inserts: Histogram
+  readonly lags: Histogram
+  readonly jobsPerSecond: number
+  readonly calls: Histogram
+  readonly requests: Histogram
+}
+
 interface Times {
   readonly lags: readonly number[]
   readonly jobs: number
@@ -58,7 +60,10 @@ async function timesOf(post: Post, count: (times: Times) => number, expected: nu
 }
 
 /** Sends inserts by the clock, whether or not the earlier ones have been answered. */
-async function measureLag(post: Post): Promise<{ readonly inserts: Histogram; readonly lags: Histogram }> {
+async function measureLag(
+  post: Post,
+  seconds: number,
+): Promise<{ readonly inserts: Histogram; readonly lags: Histogram }> {
   const [inserts, lags] = [new Histogram(), new Histogram()]
   const pending: Promise<void>[] = []
   const total = changesPerSecond * seconds
@@ -73,7 +78,7 @@ async function measureLag(post: Post): Promise<{ readonly inserts: Histogram; re
   return { inserts, lags }
 }
 
-async function measureJobs(post: Post): Promise<number> {
+async function measureQueue(post: Post): Promise<number> {
   const beginMs = nowMs()
   const fills = Array.from({ length: jobs / jobsTogether }, () => post('/api/fn/fill', jobsTogether))
   const done = timesOf(post, (times) => times.jobs, jobs)
@@ -91,41 +96,24 @@ async function latencyOf(send: () => Promise<unknown>): Promise<Histogram> {
   return latencies
 }
 
-const text = (latencies: Histogram): string =>
-  [0.5, 0.95, 0.99, 1].map((share) => `${latencies.percentile(share).toFixed(1)}`).join(' / ')
-
-async function measure(engine: string, shared: Shared | null): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
+/** Starts a server of its own for the measurements. */
+export async function measureJobs(
+  { engine, shared }: { readonly engine: string; readonly shared: Shared | null },
+  folder: string,
+  seconds: number,
+): Promise<JobFigures> {
   const server = await startServer(folder, shared, 'bench/functions/jobs/plinth.config.ts')
   try {
     const post = postTo(server)
     // The first requests compile statements and start hosts.
     for (let at = 0; at < 200; at++) await insert(post)
     await timesOf(post, (times) => times.lags.length, 200)
-    const { inserts, lags } = await measureLag(post)
-    const perSecond = await measureJobs(post)
-    const echo = await latencyOf(() => post('/api/fn/echo', { n: 1 }))
-    const plain = await latencyOf(() => post('/api/db/shared/tables/orders/batch', {}))
-    console.log(`${engine}, load ${loadavg()[0]?.toFixed(1)}; milliseconds as p50 / p95 / p99 / max`)
-    console.log(`  ${changesPerSecond} changes/s: job begins ${text(lags)}, request ${text(inserts)}`)
-    console.log(`  queue: ${Math.round(perSecond)} jobs/s`)
-    console.log(`  call: ${text(echo)}, request without a function ${text(plain)}`)
+    const { inserts, lags } = await measureLag(post, seconds)
+    const jobsPerSecond = await measureQueue(post)
+    const calls = await latencyOf(() => post('/api/fn/echo', { n: 1 }))
+    const requests = await latencyOf(() => post('/api/db/shared/tables/orders/batch', {}))
+    return { engine, inserts, lags, jobsPerSecond, calls, requests }
   } finally {
     await server.stop()
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-const [, , , only] = process.argv
-if (only !== 'postgres') await measure('SQLite', null)
-const [postgresPrograms, redisProgram] = [providePostgres(), provideRedis()]
-if (postgresPrograms && redisProgram) {
-  const postgres = await openPostgres(postgresPrograms)
-  const redis = await openRedis(redisProgram)
-  try {
-    await measure('PostgreSQL', { databaseUrl: postgres.url, redisUrl: redis.url })
-  } finally {
-    await redis.remove()
-    await postgres.remove()
   }
 }

@@ -1,14 +1,17 @@
 /** Formats the figures of the run of functions for the terminal and for `docs/benchmarks.md`. */
+import type { Histogram } from '../load/histogram.ts'
 import { decimal, markdownTable, measuredWith, megabytes, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import type { HookFigures } from './before.ts'
 import type { FaultFigures } from './faults.ts'
+import { changesPerSecond, type JobFigures } from './jobs.ts'
 import type { ReloadFigures } from './reload.ts'
 
 export interface FunctionFigures {
   readonly hooks: readonly HookFigures[]
   readonly faults: readonly FaultFigures[]
+  readonly jobs: readonly JobFigures[]
   readonly reload: ReloadFigures
 }
 
@@ -16,6 +19,7 @@ const shareMin = 0.6
 const addedMsMax = 0.1
 const readsP99MsMax = 20
 const reloadMsMax = 300
+const lagP95MsMax = 50
 
 const mark = (isMet: boolean): string => (isMet ? '✓' : '✗')
 
@@ -47,14 +51,36 @@ const faultLine = (one: FaultFigures): string[] => [
   [...new Set(one.statuses)].join(', '),
 ]
 
+const milliseconds = (latencies: Histogram): string[] =>
+  [0.5, 0.95, 0.99].map((share) => decimal(latencies.percentile(share), 1))
+
+const jobLines = ({ engine, inserts, lags, jobsPerSecond, calls, requests }: JobFigures): string[][] => {
+  const isMet = lags.percentile(0.95) <= lagP95MsMax
+  return [
+    [
+      engine,
+      'request of a change to the start of its job',
+      ...milliseconds(lags),
+      `p95 ≤ ${lagP95MsMax} ms ${mark(isMet)}`,
+    ],
+    [engine, 'the request itself', ...milliseconds(inserts), ''],
+    [engine, 'call of a function', ...milliseconds(calls), ''],
+    [engine, 'request without a function', ...milliseconds(requests), ''],
+    [engine, `queue: ${Math.round(jobsPerSecond).toLocaleString('en-US')} jobs per second`, '', '', '', ''],
+  ]
+}
+
+const jobHead = ['engine', 'what', 'p50 ms', 'p95 ms', 'p99 ms', 'budget']
 const hookHead = ['engine', 'writers', 'hooks', 'per second', 'share', 'p50 ms', 'added ms', 'budget']
 const faultHead = ['function', 'reads per second', 'p50 ms', 'p99 ms', 'budget', 'server peak MB', 'its answers']
 
-const sectionsOf = ({ hooks, faults, reload }: FunctionFigures): string[] => [
+const sectionsOf = ({ hooks, faults, jobs, reload }: FunctionFigures): string[] => [
   '### Hooks before inserts',
   markdownTable(hookHead, hooks.map(hookLine)),
   '### Reads while a function fails',
   markdownTable(faultHead, faults.map(faultLine)),
+  `### Jobs at ${changesPerSecond.toLocaleString('en-US')} changes per second, and calls`,
+  markdownTable(jobHead, jobs.flatMap(jobLines)),
   '### Saved code in development',
   `The new code answers ${Math.round(reload.medianMs)} ms after it was saved, at most ${Math.round(reload.longestMs)} ms (≤ ${reloadMsMax} ms ${mark(reload.medianMs <= reloadMsMax)}).`,
 ]

@@ -10,7 +10,7 @@ import { copyFolder } from '../setup/folders.ts'
 import { compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
 import { type BaselineProcess, type LoadProcess, startListener, startLoad, startServer } from '../setup/processes.ts'
 import { type Counts, commentsPerPost } from './data.ts'
-import { openPocketBase } from './pocketbase.ts'
+import { openPosts } from './pocketbase.ts'
 import { type QueryScenario, queryScenarios } from './scenarios.ts'
 import { seedServer } from './seed.ts'
 
@@ -39,7 +39,7 @@ async function openSetup(stack: AsyncDisposableStack, work: string, counts: Coun
   stack.defer(() => load.stop())
   const program = providePocketBase()
   if (program === null) console.log('PocketBase could not be built: it is not measured.')
-  const pocketbase = program === null ? null : await openPocketBase(program, join(work, 'pocketbase'), counts)
+  const pocketbase = program === null ? null : await openPosts(program, join(work, 'pocketbase'), counts)
   stack.defer(() => pocketbase?.stop())
   const floor = await startListener(['bench/queries/baseline.ts', copy])
   stack.defer(() => floor.stop())

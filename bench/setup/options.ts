@@ -44,8 +44,9 @@ const help = `npm run bench -- [options]
   --users                 sign-in, refresh and reads of signed-in users: 3 rounds of 1.5 s and more
   --vector                vector search beside sqlite-vec and pgvector: 100k vectors of two kinds, about fifteen minutes
   --kv                    key-value stores beside Redis: 3 rounds of a second
-  --functions             hooks before writes on both engines beside hooks in the process of the server, reads while
-                          functions fail, and reloads: 3 rounds of a second, about three minutes
+  --functions             hooks before writes on both engines beside hooks in the process of the server and in
+                          PocketBase, reads while functions fail, jobs and reloads: 3 rounds of a second, about four
+                          minutes
   --queries               related records and aggregates over a million rows, beside hand-written SQL and PocketBase:
                           about four minutes
   --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,

@@ -1,0 +1,62 @@
+/** PocketBase as a peer: its program on a folder of its own, with collections that are created by its API. */
+import { findFreePort, runToEnd, type ServerProcess, startProcess } from '../../scripts/servers/private-server.ts'
+import { pinned, serverCore } from './proc.ts'
+import type { BaselineProcess } from './processes.ts'
+
+const account = { identity: 'bench@example.com', password: 'bench-password-of-a-temporary-server' }
+
+export interface Collection {
+  readonly name: string
+  readonly fields: readonly object[]
+  readonly indexes?: readonly string[]
+}
+
+/** Creates a collection that everyone may read and insert into; returns its id. */
+export type CreateCollection = (collection: Collection) => Promise<string>
+
+export interface PocketBaseOptions {
+  readonly program: string
+  readonly folder: string
+  readonly create: (create: CreateCollection) => Promise<void>
+  /** Fills the folder while the program is stopped. */
+  readonly fill?: () => void
+}
+
+const start = (program: string, folder: string, port: number): Promise<ServerProcess> =>
+  startProcess({
+    command: [
+      ...pinned(serverCore),
+      program,
+      'serve',
+      `--dir=${folder}/data`,
+      `--hooksDir=${folder}/hooks`,
+      `--http=127.0.0.1:${port}`,
+    ],
+    ready: 'Server started',
+  })
+
+async function request<T>(url: string, body: unknown, token = ''): Promise<T> {
+  const headers = { 'Content-Type': 'application/json', Authorization: token }
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`)
+  return (await response.json()) as T
+}
+
+async function signIn(url: string): Promise<CreateCollection> {
+  const { token } = await request<{ token: string }>(`${url}/api/collections/_superusers/auth-with-password`, account)
+  const open = { type: 'base', listRule: '', viewRule: '', createRule: '' }
+  return async (collection) =>
+    (await request<{ id: string }>(`${url}/api/collections`, { ...open, ...collection }, token)).id
+}
+
+/** Starts PocketBase with its collections and rows. Its hooks are in `hooks` of the folder, its data in `data`. */
+export async function openPocketBase({ program, folder, create, fill }: PocketBaseOptions): Promise<BaselineProcess> {
+  runToEnd([program, 'superuser', 'upsert', account.identity, account.password, `--dir=${folder}/data`], null)
+  const port = findFreePort()
+  const empty = await start(program, folder, port)
+  await create(await signIn(`http://127.0.0.1:${port}`))
+  await empty.end('SIGTERM')
+  fill?.()
+  const server = await start(program, folder, port)
+  return { pid: server.pid, port, stop: () => server.end('SIGTERM') }
+}
