@@ -53,7 +53,12 @@ export const searchTextCharsMax = 2 * KiB
 /** A weight of more would let one field outvote all others in any case. */
 export const searchWeightMax = 100
 /**
- * Terms of a record in the index: an insert of so many takes SQLite some 20 ms, on the event loop. A page of prose has
+ * Characters of a field that searches with a ranking look at: up to 30 ms of tokenizing for a write, and for the
+ * highlights of each result.
+ */
+export const searchedCharsMax = 50_000
+/**
+ * Terms of a record in the index: an insert of so many takes SQLite some 10 ms, on the event loop. A page of prose has
  * about 300 different words.
  */
 export const termsPerRecordMax = 5000

@@ -1,13 +1,16 @@
 /** The term index in PostgreSQL: a table per declared table, filled by a trigger from the column of terms. */
 import type { TableRef, TermIndex } from '../sql/dialect.ts'
 import { ident, type SqlText, sql } from '../sql/sql-text.ts'
-import { termsColumn, termTable } from './term-index.ts'
+import { comparedMark, termsColumn, termTable } from './term-index.ts'
 
 const instanceColumn = ident('_instance')
 
 const qualified = ({ namespace, name }: TableRef): SqlText => sql`${ident(namespace)}.${ident(name)}`
 
 const triggerOf = ({ name }: TableRef): SqlText => ident(`${name}_kept`)
+
+/** Within the quotes of the body. */
+const quotedMark: SqlText = { text: `''${comparedMark}''`, values: [] }
 
 /** The body is fixed text between quotes: names are declared ones, which have none. */
 function createFunction(terms: TableRef): SqlText {
@@ -23,7 +26,8 @@ function createFunction(terms: TableRef): SqlText {
       END IF;
       IF TG_OP <> ''DELETE'' THEN
         INSERT INTO ${target} (${columns}term, "key", weight)
-          SELECT ${ofNew}entry.key, NEW."id", entry.value::int FROM json_each_text(NEW.${termsColumn}) AS entry;
+          SELECT ${ofNew}entry.key, NEW."id", entry.value::int FROM json_each_text(NEW.${termsColumn}) AS entry
+          WHERE left(entry.key, 1) <> ${quotedMark};
       END IF;
       RETURN NULL;
     END'`

@@ -1,7 +1,10 @@
 /** The term index in SQLite: a clustered table, filled by triggers from the column of terms. */
 import type { TermIndex } from '../sql/dialect.ts'
 import { ident, type SqlText, sql } from '../sql/sql-text.ts'
-import { termsColumn, termTable } from './term-index.ts'
+import { comparedMark, termsColumn, termTable } from './term-index.ts'
+
+/** Triggers have no parameters. */
+const constant = (text: string): SqlText => ({ text: `'${text}'`, values: [] })
 
 const triggerNames = (terms: string): readonly SqlText[] =>
   ['added', 'removed', 'modified'].map((when) => ident(`${terms}_${when}`))
@@ -12,7 +15,7 @@ export const sqliteTermIndex: TermIndex = {
     const [target, terms] = [ident(table.name), ident(name)]
     const [added, removed, modified] = triggerNames(name) as [SqlText, SqlText, SqlText]
     const add = sql`INSERT INTO ${terms} (term, "key", weight)
-      SELECT key, new."_seq", value FROM json_each(new.${termsColumn})`
+      SELECT key, new."_seq", value FROM json_each(new.${termsColumn}) WHERE substr(key, 1, 1) <> ${constant(comparedMark)}`
     const remove = sql`DELETE FROM ${terms}
       WHERE "key" = old."_seq" AND term IN (SELECT key FROM json_each(old.${termsColumn}))`
     return [

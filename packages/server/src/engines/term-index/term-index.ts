@@ -17,5 +17,10 @@ export const termTable = ({ namespace, name, perInstance }: TableRef): TableRef 
   perInstance,
 })
 
+/**
+ * First character of entries of the column that are no terms: what searches compare with the rows that they have found.
+ */
+export const comparedMark = '='
+
 /** Sorts after every character of a term. */
 export const lastCharacter = '\u{10ffff}'

@@ -205,6 +205,18 @@ describeServer('search with a ranking', { config }, (server) => {
     expect(await ids('tolerant', 'w'.repeat(254))).toEqual(['other', 'word'])
   })
 
+  test('[DB-SEARCH-4, DB-SEARCH-14] a search for twenty terms of every kind', async () => {
+    const words = times(10, (n) => `wrod${String.fromCodePoint(97 + n).repeat(6)}`)
+    const texts = times(10, (n) => String.fromCodePoint(...times(9, (at) => 0x5000 + 10 * n + at)))
+    await insert('tolerant', {
+      id: 'twenty',
+      title: words.map((word) => `x${word.replace('wrod', 'word')}`).join(' '),
+      body: `${words.map((word) => word.replace('wrod', 'word')).join(' ')} ${texts.join(' ')}`,
+    })
+    expect(await ids('tolerant', [...words, ...texts].join(' '))).toEqual(['twenty'])
+    expect(await ids('tolerant', [...words, ...texts.slice(1), '東京'].join(' '))).toEqual([])
+  })
+
   test('[DB-SEARCH-19] a record with more terms than the index keeps is found by those of its weightiest fields', async () => {
     const body = times(9000, (n) => `word${n.toString(36)}`).join(' ')
     await insert('typos', { id: 'many', title: 'enormous', body })
@@ -213,6 +225,12 @@ describeServer('search with a ranking', { config }, (server) => {
     expect(await ids('typos', `word${(8999).toString(36)}x`)).toEqual([])
     expect((await server.service.delete(`${pathOf('typos')}/many`)).status).toBe(200)
     expect(await ids('typos', 'enormous')).toEqual([])
+    const long = `${'early '.repeat(8000)}almost ${'later '.repeat(8000)}beyond`
+    await insert('typos', { id: 'long', title: 'enormous', body: long })
+    expect([await ids('typos', 'almost'), await ids('typos', 'beyond')]).toEqual([['long'], []])
+    const characters = times(45_000, (n) => String.fromCodePoint(0x4e00 + ((n * 7919) % 20_000))).join('')
+    await insert('typos', { id: 'long-unspaced', body: characters })
+    expect(await ids('typos', characters.slice(100, 140))).toEqual(['long-unspaced'])
   })
 
   test('[DB-SEARCH-10] a record is found by its new text and not by its old one, also with typos', async () => {

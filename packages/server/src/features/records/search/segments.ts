@@ -2,6 +2,7 @@
  * Words of texts for searches with a ranking: as in `words.ts`, but texts of scripts without spaces between words are
  * apart, since they are searched by their parts.
  */
+import { searchedCharsMax } from '../../../limits/api.ts'
 import { ascii, fold, wordPattern } from './words.ts'
 
 /** A word, or a run of characters of scripts without spaces. */
@@ -23,11 +24,12 @@ const unspaced = ['Han', 'Hira', 'Kana', 'Bopo', 'Hang', 'Yiii', 'Thai', 'Laoo',
 const segmentPattern = new RegExp(`(?<unspaced>(?:[${unspaced}]\\p{M}*)+)|[^${unspaced}]+`, 'gu')
 const hasUnspaced = new RegExp(`[${unspaced}]`, 'u')
 
-/** The segments of a text in order, from an index on. */
+/** The segments of the first `searchedCharsMax` characters of a text in order, from an index on. */
 export function* segmentsOf(text: string, from = 0): Generator<Segment> {
   const pattern = new RegExp(wordPattern)
   pattern.lastIndex = from
-  for (const { 0: word, index } of text.matchAll(pattern)) {
+  const searched = text.length <= searchedCharsMax ? text : text.slice(0, searchedCharsMax)
+  for (const { 0: word, index } of searched.matchAll(pattern)) {
     if (ascii.test(word) || !hasUnspaced.test(word)) {
       const folded = fold(word)
       if (folded !== '') yield { text: word, index, folded, isUnspaced: false }

@@ -1,7 +1,8 @@
 /**
  * The terms of a record in the term index, with their weights: its words, with `substring` the parts of the words, and
- * of texts without spaces overlapping pieces, characters and pairs of characters.
+ * of texts without spaces the characters and pairs of characters, beside overlapping pieces that are only compared.
  */
+import { comparedMark } from '../../../engines/term-index/term-index.ts'
 import {
   indexedWordCharsMax,
   termsPerRecordMax,
@@ -30,8 +31,11 @@ function* termsOfWord(folded: string, { substring }: Ranking): Generator<string>
 function* termsOfUnspaced(folded: string): Generator<string> {
   const points = Array.from(folded)
   for (let at = 0; at === 0 || at + indexedWordCharsMax - unspacedTermStep < points.length; at += unspacedTermStep)
-    yield points.slice(at, at + indexedWordCharsMax).join('')
-  for (let chars = 1; chars <= unspacedPartChars; chars++) yield* partsOf(points, chars)
+    yield comparedMark + points.slice(at, at + indexedWordCharsMax).join('')
+  for (const [at, point] of points.entries()) {
+    yield point
+    if (at + unspacedPartChars <= points.length) yield points.slice(at, at + unspacedPartChars).join('')
+  }
 }
 
 /** The searched fields with their weights, the weightiest first. */
