@@ -88,6 +88,22 @@ export default defineConfig({
             delete: (auth) => auth && { userId: auth.id },
           },
         },
+
+        // Places of travelers on the map, found by distance and within areas.
+        landmarks: {
+          schema: {
+            userId: { type: 'string', required: true },
+            title: { type: 'string', required: true, max: 200 },
+            place: { type: 'geo', required: true, index: true },
+          },
+          access: {
+            read: true,
+            insert: (auth) => auth && { userId: auth.id },
+            update: (auth) => auth && { userId: auth.id },
+            delete: (auth) => auth && { userId: auth.id },
+          },
+        },
+
         friends: {
           schema: {
             userId: { type: 'string', required: true },

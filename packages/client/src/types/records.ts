@@ -18,6 +18,7 @@ import type {
   Condition,
   FieldName,
   Insert,
+  Measured,
   OperandOf,
   OpOf,
   Patch,
@@ -93,7 +94,7 @@ export interface Query<Row, Declaration = Untyped, Scope = Untyped> {
     field: Name,
     op: Op,
     value: OperandOf<Declaration, Name, Op>,
-  ): Query<Row, Declaration, Scope>
+  ): Query<Measured<Row, Name, Op>, Declaration, Scope>
   /** At least one of the conditions matches. */
   or(...conditions: (Condition<Declaration> | RelationCondition<Scope>)[]): Query<Row, Declaration, Scope>
   sort(field: SortName<Declaration>, direction?: 'asc' | 'desc'): Query<Row, Declaration, Scope>
@@ -126,7 +127,7 @@ export interface Query<Row, Declaration = Untyped, Scope = Untyped> {
   update(patch: Patch<Declaration>, options?: Call): Promise<BulkResult>
   /** Deletes all rows that match, at most 500. Refused without a `where`. */
   delete(options?: Call): Promise<BulkResult>
-  /** Without a limit the first 100 rows; the limit is at most 1,000. */
+  /** Without a limit the first 100 rows; the limit is at most 1,000. Rows that change have no `distances`. */
   live(): LiveList<Row>
 }
 
@@ -203,7 +204,7 @@ export interface TransactionQuery<Row = Untyped, Declaration = Untyped> {
     field: Name,
     op: Op,
     value: OperandOf<Declaration, Name, Op>,
-  ): TransactionQuery<Row, Declaration>
+  ): TransactionQuery<Measured<Row, Name, Op>, Declaration>
   or(...conditions: Condition<Declaration>[]): TransactionQuery<Row, Declaration>
   sort(field: SortName<Declaration>, direction?: 'asc' | 'desc'): TransactionQuery<Row, Declaration>
   select<const Name extends FieldName<Declaration>>(

@@ -127,16 +127,18 @@ export type FieldName<Table> = Table extends { readonly schema: infer Schema }
     : 'id' | 'createdAt' | 'updatedAt' | Exclude<keyof Schema & string, HiddenOf<Table>>
   : string
 
-/** The fields that a query can sort by: all but JSON. */
+/** The fields that a query can sort by: all but JSON; of a place its distance, with a condition `near`. */
 export type SortName<Table> = Table extends { readonly schema: infer Schema }
   ? unknown extends Table
     ? string
     :
         | BuiltIn
         | {
-            [Name in Exclude<keyof Schema & string, HiddenOf<Table>>]: TypeOf<Schema[Name]> extends 'json' | 'geo'
+            [Name in Exclude<keyof Schema & string, HiddenOf<Table>>]: TypeOf<Schema[Name]> extends 'json'
               ? never
-              : Name
+              : TypeOf<Schema[Name]> extends 'geo'
+                ? `${Name}.distance`
+                : Name
           }[Exclude<keyof Schema & string, HiddenOf<Table>>]
   : string
 
@@ -232,6 +234,13 @@ type Equals<Name, Value> = readonly [field: Name, op: '==' | '!=', value: Value]
 type IsIn<Name, Value> = readonly [field: Name, op: 'in' | 'not in', value: readonly Value[]]
 type Compares<Name, Value> = readonly [field: Name, op: '>' | '>=' | '<' | '<=', value: Value]
 type Contains<Name, Value> = readonly [field: Name, op: 'contains', value: Value]
+
+/** A row of a query with another condition: `near` adds the distance from its center, in metres. */
+export type Measured<Row, Name, Operator> = Operator extends 'near'
+  ? Name extends `${string}.${string}`
+    ? Row
+    : Row & { distances: { [Field in Name & string]: number } }
+  : Row
 
 /** A row with the selected fields only. */
 export type Selected<Row, Name> = Pick<Row, Name & keyof Row>

@@ -47,6 +47,7 @@ const config = defineConfig({
             age: { type: 'number' },
             managerId: { type: 'string', references: 'people' },
             email: { type: 'string' },
+            home: { type: 'geo', index: true },
           },
           hidden: ['email'],
           access: { read: true },

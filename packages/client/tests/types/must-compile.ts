@@ -65,6 +65,25 @@ export const names = [
   true satisfies Same<BroadcastName<Config>, `typing:${string}` | 'news'>,
 ]
 
+// Places
+const neighbors = people.where('home', 'near', [13.4, 52.5, '5km']).sort('home.distance').limit(5)
+export const locations = [
+  people.where('home', 'within', [
+    [13, 52],
+    [14, 53],
+  ]),
+  people.where('home', '!=', null),
+  people.or(['home', 'near', [13.4, 52.5, '300m']], ['home', '==', null]),
+  people.insert({ name: 'x', home: [13.4, 52.5] }),
+  people.update('p1', { home: deleteField() }),
+  true satisfies Same<Result<typeof neighbors.list>['items'][number]['distances'], { home: number }>,
+  true satisfies Same<
+    Result<typeof neighbors.list>['items'][number]['home'],
+    [longitude: number, latitude: number] | null
+  >,
+  true satisfies 'distances' extends keyof Result<typeof people.list>['items'][number] ? false : true,
+]
+
 // Inserts and patches
 export const inserts: Insert<PostTable>[] = [
   { title: 'x', authorId: 'a' },

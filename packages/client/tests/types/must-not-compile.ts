@@ -55,6 +55,20 @@ export const mistakes = [
   posts.or(['views', 'contains', 'x']),
   // @ts-expect-error a sort by an unknown field
   posts.sort('titel'),
+  // @ts-expect-error near a text
+  people.where('name', 'near', [13.4, 52.5, '5km']),
+  // @ts-expect-error near without a distance
+  people.where('home', 'near', [13.4, 52.5]),
+  // @ts-expect-error a place that is compared
+  people.where('home', '>', [13.4, 52.5]),
+  // @ts-expect-error within a text
+  people.where('name', 'within', [[13, 52], [14, 53]]),
+  // @ts-expect-error a place with a height
+  people.insert({ name: 'x', home: [13.4, 52.5, 34] }),
+  // @ts-expect-error a sort by a place
+  people.sort('home'),
+  // @ts-expect-error the distance of a text
+  people.sort('name.distance'),
   // @ts-expect-error a sort by JSON
   posts.sort('tags'),
   // @ts-expect-error a direction that does not exist

@@ -38,7 +38,7 @@ export type FilterNode =
   | { readonly kind: 'where'; readonly field: string; readonly op: RuleOp; readonly value: unknown }
 
 /** The operators of API filters (rule DB-FILTER-1). */
-export type RuleOp = CompareOp | 'contains' | 'in' | 'not in'
+export type RuleOp = CompareOp | 'contains' | 'in' | 'not in' | 'near' | 'within'
 
 /** The names a filter argument reads. */
 export type FieldsOf<F> = F extends Filter<infer K> ? (string extends K ? NamesOf<F> : K) : NamesOf<F>
@@ -78,7 +78,7 @@ export function not<const F extends object>(filter: F): Filter<FieldsOf<F>> {
 export function where<const K extends string>(
   name: K,
   op: RuleOp,
-  value: FilterValue | readonly FilterValue[],
+  value: FilterValue | readonly FilterValue[] | readonly (readonly [longitude: number, latitude: number])[],
 ): Filter<Known<K>> {
   return make({ kind: 'where', field: name, op, value })
 }

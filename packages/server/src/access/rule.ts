@@ -59,7 +59,7 @@ function comparison(name: string, op: string, value: unknown, scope: Scope): Exp
   const theirs = scope.outer ? comparedType(scope.outer, outer) : undefined
   if (!ours || !theirs) throw new RuleError(`exists(…) can only compare declared fields: "${name}", field('${outer}')`)
   const text = (type: string): string => (type === 'text' ? 'string' : type)
-  if (text(ours) !== text(theirs) || ours === 'json')
+  if (text(ours) !== text(theirs) || ours === 'json' || ours === 'geo')
     throw new RuleError(`"${name}" and field('${outer}') have different types`)
   return { kind: 'compare', field: name, op: op as '==', value: { outer } }
 }

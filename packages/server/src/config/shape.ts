@@ -31,7 +31,15 @@ import { sqlShape } from './sections/sql/sql.ts'
 import { vectorShape } from './sections/vector/vector.ts'
 import { byteSize, isFunction, parsedWith, ruleShape, strictObject } from './shape-parts.ts'
 
-const fieldTypes = ['string', 'text', 'number', 'boolean', 'datetime', 'json'] as const satisfies readonly FieldType[]
+const fieldTypes = [
+  'string',
+  'text',
+  'number',
+  'boolean',
+  'datetime',
+  'json',
+  'geo',
+] as const satisfies readonly FieldType[]
 
 const instanceRuleShape = z.custom<InstanceRule>(isFunction, 'must be a function of the caller and the instance id')
 
@@ -50,6 +58,7 @@ export const fieldShape = strictObject({
     .min(1)
     .optional(),
   references: z.string().optional(),
+  index: z.boolean().default(false),
 })
 export type WrittenField = z.output<typeof fieldShape>
 

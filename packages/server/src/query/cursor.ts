@@ -7,7 +7,7 @@ import { equalsSecret } from '../base/crypto/hash.ts'
 import { join, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
 import { invalidField } from '../errors.ts'
 import { cursorCharsMax } from '../limits/api.ts'
-import type { Sort, SortValue } from './sort.ts'
+import type { Sort, SortKey, SortValue } from './sort.ts'
 import { isOrderedInParts, sortText } from './sort.ts'
 import { idField, type Table } from './table.ts'
 import type { SqlBackEnd } from './to-sql.ts'
@@ -53,13 +53,14 @@ export function parseCursor({ table, sort, direction, seal }: CursorOwner, text:
   if (order !== sortText(sort)) throw invalidField(direction, 'type', 'is a cursor of another sort')
   if (issuedFor !== direction)
     throw invalidField(direction, 'type', `is a cursor for "${issuedFor === 'after' ? 'after' : 'before'}"`)
-  const types = sort.flatMap(({ field }) => valueTypes(table, field))
+  const types = sort.flatMap((key) => valueTypes(table, key))
   if (values.length !== types.length || !values.every((value, i) => fits(types[i] as string, value))) throw refused
   return values as SortValue[]
 }
 
-/** The JavaScript types of a field's sort values. */
-function valueTypes(table: Table, fieldName: string): readonly string[] {
+/** The JavaScript types of a key's sort values. */
+function valueTypes(table: Table, { field: fieldName, from }: SortKey): readonly string[] {
+  if (from) return ['number']
   if (isOrderedInParts(table, fieldName)) return ['number', 'number', 'string']
   const type = table.fields.get(fieldName)?.type
   return [type === 'number' || type === 'boolean' ? type : 'string']
@@ -78,14 +79,15 @@ interface OrderTerm {
 }
 
 const termsOf = (backEnd: SqlBackEnd, table: Table, sort: Sort): OrderTerm[] =>
-  sort.flatMap(({ field, descending, nullable }) =>
-    backEnd.orderOf(table, field).map((column) => ({
+  sort.flatMap((key) => {
+    const { field, descending, nullable } = key
+    return backEnd.orderOf(table, key).map((column) => ({
       column,
       descending,
       nullable: nullable && !isOrderedInParts(table, field),
       isKey: field === idField.name,
-    })),
-  )
+    }))
+  })
 
 /**
  * Conditions whose rows, concatenated, are all rows after the position: first those equal in all keys but the last,

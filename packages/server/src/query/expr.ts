@@ -8,6 +8,8 @@
  * - Text is ordered by code point; `contains` is a case-sensitive substring.
  */
 
+import type { Area } from './geo/area.ts'
+
 export type Scalar = string | number | boolean
 
 export type CompareOp = '==' | '!=' | '>' | '>=' | '<' | '<='
@@ -22,6 +24,8 @@ export type Expr =
   | { readonly kind: 'null'; readonly field: string; readonly negated: boolean }
   | { readonly kind: 'compare'; readonly field: string; readonly op: CompareOp; readonly value: Scalar | OuterField }
   | { readonly kind: 'contains'; readonly field: string; readonly value: Scalar }
+  /** The place in a geo field is in an area. */
+  | { readonly kind: 'geo'; readonly field: string; readonly area: Area }
   | { readonly kind: 'in'; readonly field: string; readonly values: readonly Scalar[]; readonly negated: boolean }
   | { readonly kind: 'and'; readonly of: readonly Expr[] }
   | { readonly kind: 'or'; readonly of: readonly Expr[] }

@@ -7,6 +7,7 @@ import { isStorableText } from '../base/text/text.ts'
 import { badRequest, type FieldErrorCode, invalidField } from '../errors.ts'
 import {
   filterConditionsMax,
+  filterPolygonPointsMax,
   filterRelationsMax,
   inValuesMax,
   orFilterConditionsMax,
@@ -14,6 +15,7 @@ import {
 } from '../limits/api.ts'
 import { allOf, always, anyOf, type CompareOp, type Expr, isNever, negate, never, type Scalar } from './expr.ts'
 import { findUndeclaredNameError } from './field-name.ts'
+import { AreaError, parseCircle, parseWithin } from './geo/area.ts'
 import type { Relation, Relations } from './relations.ts'
 import type { FieldType, Table } from './table.ts'
 
@@ -87,13 +89,14 @@ function parseList(name: string, type: FieldType | 'any', value: unknown, negate
   if (!Array.isArray(value)) throw new TupleError('type', `The value for "${name}" must be an array`)
   if (value.length > inValuesMax) throw new TupleError('max', `At most ${inValuesMax} values are allowed`)
   if (type === 'json') throw new TupleError('operator', `"${name}" holds JSON, which cannot be compared with a list`)
+  if (type === 'geo') throw locationOperator(name)
   const values = value.map((one) => parseValue(name, type, one))
   if (values.length === 0) return negated ? always : never
   return { kind: 'in', field: name, values, negated }
 }
 
 function parseContains(name: string, type: FieldType | 'any', value: unknown): Expr {
-  if (type === 'number' || type === 'boolean' || type === 'datetime')
+  if (type === 'number' || type === 'boolean' || type === 'datetime' || type === 'geo')
     throw new TupleError('operator', `"contains" does not apply to "${name}"`)
   return { kind: 'contains', field: name, value: parseValue(name, type, value) }
 }
@@ -103,6 +106,7 @@ function parseCompare(name: string, type: FieldType | 'any', op: CompareOp, valu
     if (op !== '==' && op !== '!=') throw new TupleError('operator', `null can only be compared with == and !=`)
     return { kind: 'null', field: name, negated: op === '!=' }
   }
+  if (type === 'geo') throw locationOperator(name)
   if (type === 'json')
     throw new TupleError('operator', `"${name}" holds JSON: only == null, != null and contains apply`)
   if (type === 'boolean' && orderOps.has(op))
@@ -110,10 +114,25 @@ function parseCompare(name: string, type: FieldType | 'any', op: CompareOp, valu
   return { kind: 'compare', field: name, op, value: parseValue(name, type, value) }
 }
 
+const locationOperator = (name: string): TupleError =>
+  new TupleError('operator', `"${name}" is a place: only near, within, == null and != null apply`)
+
+/** A condition on the place in a geo field. Throws `TupleError`. */
+function parseLocation(name: string, type: FieldType | 'any', op: 'near' | 'within', value: unknown): Expr {
+  if (type !== 'geo') throw new TupleError('operator', `"${op}" applies to geo fields only, which "${name}" is not`)
+  try {
+    return { kind: 'geo', field: name, area: op === 'near' ? parseCircle(value) : parseWithin(value) }
+  } catch (error) {
+    if (error instanceof AreaError) throw new TupleError(error.code, `The value for "${name}": ${error.message}`)
+    throw error
+  }
+}
+
 /** Parses one comparison with a field of the table. Throws `TupleError`. `label` is the field as it was written. */
 function parseComparison(view: TableView, name: string, op: string, value: unknown, label = name): Expr {
   const type = findFieldType(view, name)
   if (type === null) throw unknownField(label)
+  if (op === 'near' || op === 'within') return parseLocation(name, type, op, value)
   if (op === 'in' || op === 'not in') return parseList(name, type, value, op === 'not in')
   if (op === 'contains') {
     if (value === null) throw new TupleError('operator', 'null can only be compared with == and !=')
@@ -127,6 +146,8 @@ function parseComparison(view: TableView, name: string, op: string, value: unkno
 interface Budget {
   conditions: number
   relations: number
+  /** Points of polygons. */
+  points: number
 }
 
 /** A condition of a group, which may go through relations; `path` is what remains of `label`. */
@@ -154,7 +175,8 @@ const quantifiers: ReadonlySet<string> = new Set(['some', 'none'])
 function parseTuple(view: TableView, tuple: Tuple): Expr {
   const { path, label, op, value, at, depth, budget } = tuple
   const isQuantified = quantifiers.has(op)
-  if (!isQuantified && findFieldType(view, path) !== null) return parseComparison(view, path, op, value, label)
+  if (!isQuantified && findFieldType(view, path) !== null)
+    return counted(parseComparison(view, path, op, value, label), budget)
   if (!view.relations) {
     if (isQuantified || path.includes('.'))
       throw new TupleError('operator', 'Conditions cannot go through relations here')
@@ -182,6 +204,15 @@ function parseTuple(view: TableView, tuple: Tuple): Expr {
   )
 }
 
+/** Takes the points of a polygon from the budget. Throws `TupleError`. */
+function counted(expr: Expr, budget: Budget): Expr {
+  if (expr.kind !== 'geo' || expr.area.kind !== 'polygon') return expr
+  budget.points -= expr.area.points.length
+  if (budget.points < 0)
+    throw new TupleError('max', `The polygons of the conditions have at most ${filterPolygonPointsMax} points in all`)
+  return expr
+}
+
 /** The rows with a related row that the caller may read and for which `rest` is true. */
 function throughRelation(
   { open }: ViewRelations,
@@ -203,7 +234,11 @@ function throughRelation(
 export const parseRuleComparison = (table: Table, name: string, op: string, value: unknown): Expr =>
   parseComparison({ table, showsHidden: true }, name, op, value)
 
-const newBudget = (): Budget => ({ conditions: filterConditionsMax, relations: filterRelationsMax })
+const newBudget = (): Budget => ({
+  conditions: filterConditionsMax,
+  relations: filterRelationsMax,
+  points: filterPolygonPointsMax,
+})
 
 type Nesting = Pick<Tuple, 'depth' | 'budget'>
 

@@ -4,6 +4,7 @@
  */
 import { compareText } from '../base/text/text.ts'
 import { allOf, always, anyOf, type CompareOp, type Expr, negate, never, type OuterField, type Scalar } from './expr.ts'
+import { isInArea } from './geo/area.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -81,6 +82,8 @@ export function partiallyEvaluate(expr: Expr, row: Row): Expr {
       return constant(!isOuter(expr.value) && compare(fieldOf(row, expr.field), expr.op, expr.value))
     case 'contains':
       return constant(contains(fieldOf(row, expr.field), expr.value))
+    case 'geo':
+      return constant(isInArea(fieldOf(row, expr.field), expr.area))
     case 'in': {
       const value = fieldOf(row, expr.field)
       if (value === null || value === undefined) return never

@@ -2,14 +2,25 @@
 import { invalidField } from '../errors.ts'
 import { sortFieldsMax } from '../limits/api.ts'
 import { findFieldType, type TableView } from './filter.ts'
+import type { Circle } from './geo/area.ts'
+import { type Nearby, nowhere } from './geo/nearby.ts'
+import { beyondAllChords, chordSquared, isLonLat, vectorOf } from './geo/sphere.ts'
 import type { Row } from './matches.ts'
 import { idField, type Table } from './table.ts'
+
+/** Where distances are measured from, and what records without a place sort by. */
+export interface DistanceKey {
+  readonly circle: Circle
+  readonly missing: number
+}
 
 export interface SortKey {
   readonly field: string
   readonly descending: boolean
   /** Whether values may be null: nulls come first ascending and last descending. */
   readonly nullable: boolean
+  /** Sorts by the distance of the field's place from the center; records without a place are last. */
+  readonly from?: DistanceKey
 }
 
 /** Never empty; the last key is `id`. */
@@ -19,6 +30,8 @@ const idKey = (descending: boolean): SortKey => ({ field: idField.name, descendi
 
 /** Creation order. */
 export const defaultSort: Sort = [idKey(false)]
+
+const distanceSuffix = '.distance'
 
 const directions: Readonly<Record<string, boolean>> = { asc: false, desc: true }
 
@@ -36,19 +49,37 @@ export function parseSortNames(text: string): readonly { readonly name: string; 
   })
 }
 
-function parseKey(view: TableView, field: string, descending: boolean): SortKey {
+/** The key of `place.distance`; null where the name is that of no geo field. */
+function parseDistance(view: TableView, name: string, descending: boolean, nearby: Nearby): SortKey | null {
+  if (!name.endsWith(distanceSuffix)) return null
+  const field = name.slice(0, -distanceSuffix.length)
+  if (findFieldType(view, field) !== 'geo') return null
+  const circle = nearby.get(field)
+  if (!circle)
+    throw invalidField('sort', 'operator', `"${name}" needs a condition ["${field}", "near", …] in the filter`)
+  return { field, descending, nullable: false, from: { circle, missing: descending ? -1 : beyondAllChords } }
+}
+
+function parseKey(view: TableView, field: string, descending: boolean, nearby: Nearby): SortKey {
+  const distance = parseDistance(view, field, descending, nearby)
+  if (distance) return distance
   const type = findFieldType(view, field)
   if (type === null) throw invalidField('sort', 'unknown', `Unknown field ${JSON.stringify(field.slice(0, 64))}`)
+  if (type === 'geo')
+    throw invalidField('sort', 'operator', `"${field}" is a geo field: sort by "${field}${distanceSuffix}"`)
   if (type === 'json') throw invalidField('sort', 'operator', `"${field}" is a JSON field, which has no order`)
   return { field, descending, nullable: !view.table.fields.get(field)?.required }
 }
 
-/** Parses `a:asc,b:desc` (a bare name ascends). Throws 400 on unknown, hidden, repeated or unordered fields. */
-export function parseSort(view: TableView, text: string | undefined): Sort {
+/**
+ * Parses `a:asc,b:desc` (a bare name ascends). Throws 400 on unknown, hidden, repeated or unordered fields, and for a
+ * distance from nowhere.
+ */
+export function parseSort(view: TableView, text: string | undefined, nearby: Nearby = nowhere): Sort {
   if (text === undefined) return defaultSort
   const keys: SortKey[] = []
   for (const { name, descending } of parseSortNames(text)) {
-    const key = parseKey(view, name, descending)
+    const key = parseKey(view, name, descending, nearby)
     if (keys.some(({ field }) => field === key.field))
       throw invalidField('sort', 'unique', `"${key.field}" is named twice`)
     keys.push(key)
@@ -62,12 +93,20 @@ export const reverseSort = (sort: Sort): Sort => sort.map((key) => ({ ...key, de
 
 /** The canonical text of a sort, which binds a cursor to it. */
 export const sortText = (sort: Sort): string =>
-  sort.map(({ field, descending }) => `${field}:${descending ? 'desc' : 'asc'}`).join(',')
+  sort
+    .map(({ field, descending, from }) => {
+      const name = from ? `${field}${distanceSuffix}(${from.circle.center.join()})` : field
+      return `${name}:${descending ? 'desc' : 'asc'}`
+    })
+    .join(',')
 
 export type SortValue = string | number | boolean | null
 
 /** Whether the engines order this field by several values: JSON type, then number, then text. */
 export const isOrderedInParts = (table: Table, field: string): boolean => !table.fields.has(field)
+
+const distanceValue = ({ circle, missing }: DistanceKey, place: unknown): number =>
+  isLonLat(place) ? chordSquared(vectorOf(place), circle.vector) : missing
 
 /**
  * The sort values of an undeclared field: nulls first, then numbers and booleans, then text. Arrays and objects sort by
@@ -81,8 +120,10 @@ function orderParts(value: unknown): readonly [number, number, string] {
 
 /** A row's position in the order: the values the engines sort by, computed from the API-level row. */
 export function sortValues(sort: Sort, table: Table, row: Row): SortValue[] {
-  return sort.flatMap(({ field }): readonly SortValue[] => {
+  return sort.flatMap((key): readonly SortValue[] => {
+    const { field, from } = key
     const value = Object.hasOwn(row, field) ? row[field] : null
+    if (from) return [distanceValue(from, value)]
     return isOrderedInParts(table, field) ? orderParts(value) : [(value ?? null) as SortValue]
   })
 }

@@ -3,7 +3,7 @@
  * The configuration creates them from the user's declarations.
  */
 
-export type FieldType = 'string' | 'text' | 'number' | 'boolean' | 'datetime' | 'json'
+export type FieldType = 'string' | 'text' | 'number' | 'boolean' | 'datetime' | 'json' | 'geo'
 
 export interface Field {
   readonly name: string
@@ -19,6 +19,8 @@ export interface Field {
   readonly enum?: readonly (string | number)[]
   /** Foreign key: the table of the same namespace whose `id` the value must be. */
   readonly references?: string
+  /** A geo field: whether it has an index of its own. */
+  readonly index?: true
 }
 
 export interface Index {

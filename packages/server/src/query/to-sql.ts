@@ -5,6 +5,8 @@
 import type { Dialect, StoredType } from '../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
 import type { CompareOp, Expr, OuterField, Scalar } from './expr.ts'
+import { distanceOrder, geoColumns, geoValues, inAreaSql } from './geo/geo-sql.ts'
+import type { SortKey } from './sort.ts'
 import type { Field, FieldType, Table } from './table.ts'
 
 /** Column with the undeclared fields of a schemaless table as one JSON object. */
@@ -26,6 +28,7 @@ export const storedTypes: Readonly<Record<FieldType, StoredType>> = {
   number: 'number',
   boolean: 'boolean',
   json: 'json',
+  geo: 'json',
 }
 
 /** A list for an undeclared field is split by type, since values of different types are never equal. */
@@ -53,8 +56,8 @@ export interface SqlBackEnd {
   condition(expr: Expr, table: Table): SqlText
   /** The same for the residual of `partiallyEvaluate`; rows its `exists` find are locked until the transaction ends. */
   lockingCondition(residual: Expr, table: Table): SqlText
-  /** The sort terms of a field: one for a declared field, three for an undeclared one (see `sortValues`). */
-  orderOf(table: Table, fieldName: string): readonly SqlText[]
+  /** The sort terms of a key: three for an undeclared field (see `sortValues`), one for any other. */
+  orderOf(table: Table, key: SortKey): readonly SqlText[]
   readonly dialect: Dialect
 }
 
@@ -126,6 +129,8 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
         return compare(source, expr.field, expr.op, expr.value)
       case 'contains':
         return contains(source, expr.field, expr.value)
+      case 'geo':
+        return inAreaSql({ ...source, dialect }, source.table.fields.get(expr.field) as Field, expr.area)
       case 'in':
         return within(source, expr.field, expr.values, expr.negated)
     }
@@ -136,8 +141,10 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
   return {
     condition: (expr, table) => build(expr, sourceOf(table), 0),
     lockingCondition: (residual, table) => build(residual, sourceOf(table), 0, dialect.forReference),
-    orderOf(table, name) {
+    orderOf(table, key) {
       const source = sourceOf(table)
+      const { field: name, from } = key
+      if (from) return [distanceOrder(source.alias, name, from.circle.vector, from.missing)]
       return table.fields.has(name) ? [column(source, name)] : dialect.memberOrder(extra(source), name)
     },
     dialect,
@@ -151,6 +158,7 @@ export function toStored(field: Field, value: unknown, dialect: Dialect): SqlSca
     case 'boolean':
       return dialect.fromBoolean(value === true)
     case 'json':
+    case 'geo':
       return JSON.stringify(value)
     case 'number':
       return value as number
@@ -158,3 +166,16 @@ export function toStored(field: Field, value: unknown, dialect: Dialect): SqlSca
       return value as string
   }
 }
+
+/** The columns of a declared field, in the order of `toStoredColumns`. */
+export const storedColumns = ({
+  name,
+  type,
+}: Field): readonly { readonly name: string; readonly type: StoredType }[] => [
+  { name, type: storedTypes[type] },
+  ...(type === 'geo' ? geoColumns(name).map((column) => ({ name: column, type: 'number' as const })) : []),
+]
+
+/** The stored form of a declared field's value in all of its columns. */
+export const toStoredColumns = (field: Field, value: unknown, dialect: Dialect): readonly SqlScalar[] =>
+  field.type === 'geo' ? [toStored(field, value, dialect), ...geoValues(value)] : [toStored(field, value, dialect)]

@@ -8,15 +8,19 @@ import pg from 'pg'
 import { silentLog } from '../base/log.ts'
 import { compareText } from '../base/text/text.ts'
 import { openPostgres } from '../engines/postgres/postgres.ts'
+import type { StoredType } from '../engines/sql/dialect.ts'
 import type { Sql, Transaction } from '../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../engines/sql/sql-text.ts'
 import { openSqlite } from '../engines/sqlite/sqlite.ts'
 import { orderBy, segmentsAfter } from './cursor.ts'
 import type { Expr } from './expr.ts'
+import { parseCircle } from './geo/area.ts'
+import { boxed, circle, inArea, location, polygon } from './geo/random-areas.ts'
+import { findLocation, type LonLat } from './geo/sphere.ts'
 import { matches, partiallyEvaluate, type Row } from './matches.ts'
 import { type Sort, type SortValue, sortValues } from './sort.ts'
 import { createdAtField, type Field, type FieldType, idField, type Table, updatedAtField } from './table.ts'
-import { createSqlBackEnd, extraColumn, type SqlBackEnd, storedTypes, toStored } from './to-sql.ts'
+import { createSqlBackEnd, extraColumn, type SqlBackEnd, storedColumns, toStoredColumns } from './to-sql.ts'
 
 const field = (name: string, type: FieldType): Field => ({ name, type, required: false, unique: false })
 
@@ -36,7 +40,15 @@ function tableOf(name: string, fields: readonly Field[], schemaless: boolean): T
 
 const declared = tableOf(
   'things',
-  [field('s', 'string'), field('n', 'number'), field('b', 'boolean'), field('d', 'datetime'), field('j', 'json')],
+  [
+    field('s', 'string'),
+    field('n', 'number'),
+    field('b', 'boolean'),
+    field('d', 'datetime'),
+    field('j', 'json'),
+    field('g', 'geo'),
+    { ...field('gi', 'geo'), index: true },
+  ],
   false,
 )
 const free = tableOf('loose', [], true)
@@ -58,6 +70,8 @@ const declaredRow = fc.record({
   b: orNull(fc.boolean()),
   d: orNull(datetime),
   j: orNull(json),
+  g: orNull(location),
+  gi: orNull(location),
 })
 const freeNames = ['s', 'a"b', "it's", 'x.y', '$', 'ключ', 'a\\b', '[0]']
 const freeRow = fc.dictionary(fc.constantFrom(...freeNames), orNull(json), { maxKeys: 5 })
@@ -98,6 +112,8 @@ const declaredLeaf = fc.oneof(
   compareWith(['d'], datetime),
   containsWith(['s'], text),
   containsWith(['j'], scalar),
+  inArea('g'),
+  inArea('gi'),
   fc.record({ kind: fc.constant('null' as const), field: fc.constant('j'), negated: fc.boolean() }),
 )
 const freeLeaf = fc.oneof(compareWith(freeNames, scalar), containsWith(freeNames, scalar))
@@ -125,11 +141,15 @@ class Undo extends Error {}
 async function openBench(engine: Sql): Promise<Bench> {
   const database = engine.database({ namespace: 'test', instanceId: null })
   const { dialect } = database
-  const typeOf = (field: Field): SqlText => ({ text: dialect.columnTypes[storedTypes[field.type]], values: [] })
+  const typeOf = (type: StoredType): SqlText => ({ text: dialect.columnTypes[type], values: [] })
   await database.write(async (tx) => {
     for (const step of dialect.prepareNamespace('test')) await tx.run(step)
     for (const table of Object.values(byName)) {
-      const columns = [...table.fields.values()].map((one) => sql`${ident(one.name)} ${typeOf(one)}`)
+      const stored = [...table.fields.values()].filter(({ name }) => name !== 'id').flatMap(storedColumns)
+      const columns = [
+        ...dialect.tableHead(table),
+        ...stored.map(({ name, type }) => sql`${ident(name)} ${typeOf(type)}`),
+      ]
       if (table.schemaless) columns.push(sql`${extraColumn} ${{ text: dialect.columnTypes.json, values: [] }}`)
       await tx.run(sql`CREATE TABLE ${dialect.target(table)} (${join(columns, ', ')})`)
     }
@@ -151,8 +171,8 @@ async function openBench(engine: Sql): Promise<Bench> {
 
 async function insert({ backEnd: { dialect } }: Bench, tx: Transaction, table: Table, row: Row): Promise<void> {
   const fields = [...table.fields.values()]
-  const columns = fields.map(({ name }) => ident(name))
-  const values = fields.map((one) => sql`${toStored(one, row[one.name], dialect)}`)
+  const columns = fields.flatMap(storedColumns).map(({ name }) => ident(name))
+  const values = fields.flatMap((one) => toStoredColumns(one, row[one.name], dialect)).map((value) => sql`${value}`)
   if (table.schemaless) {
     columns.push(extraColumn)
     const extra = Object.fromEntries(Object.entries(row).filter(([name]) => !table.fields.has(name)))
@@ -267,6 +287,14 @@ describe.each(Object.keys(engines))('the expression tree on %s', (engine) => {
         keyOf('id', ways[3] ?? false),
       ],
     )
+  const distances = fc
+    .tuple(fc.constantFrom('g', 'gi'), circle, fc.boolean(), fc.boolean())
+    .map(
+      ([name, from, way, idWay]): Sort => [
+        { ...keyOf(name, way), nullable: false, from: { circle: from, missing: way ? -1 : 5 } },
+        keyOf('id', idWay),
+      ],
+    )
   const freeSorts = fc
     .tuple(fc.constantFrom(...freeNames), fc.boolean())
     .map(([name, way]): Sort => [keyOf(name, way), keyOf('id', way)])
@@ -296,6 +324,40 @@ describe.each(Object.keys(engines))('the expression tree on %s', (engine) => {
         checkOrder(declared, numbered(some), sort),
       ),
       { numRuns: 100 },
+    )
+  })
+
+  test('[DB-GEO-8] the segments after a row are exactly the rows that follow it, by distance', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(declaredRow, { maxLength: 6 }), distances, (some, sort) =>
+        checkOrder(declared, numbered(some), sort),
+      ),
+      { numRuns: 100 },
+    )
+  })
+
+  test('[DB-GEO-10] SQL and memory find the same places in thousands of areas', async () => {
+    const degrees = (most: number) => fc.double({ min: -most, max: most, noNaN: true })
+    const anywhere = fc.tuple(degrees(180), degrees(90)).map((one) => findLocation(one) as LonLat)
+    const somewhere: fc.Arbitrary<LonLat> = fc.oneof(location, anywhere)
+    const distance = fc.double({ min: 0, max: 20_000_000, noNaN: true }).map((m) => `${m.toFixed(3)}m`)
+    const around = fc.tuple(somewhere, distance).map(([[lon, lat], far]) => parseCircle([lon, lat, far]))
+    const areas = fc.array(fc.oneof(around, circle, boxed, polygon), { minLength: 50, maxLength: 50 })
+    await fc.assert(
+      fc.asyncProperty(fc.array(somewhere, { minLength: 60, maxLength: 60 }), areas, (places, some) =>
+        bench.run(async (tx) => {
+          const rows = numbered(places.map((one) => ({ g: one, gi: one })))
+          for (const row of rows) await insert(bench, tx, declared, row)
+          for (const area of some)
+            for (const name of ['g', 'gi']) {
+              const expr: Expr = { kind: 'geo', field: name, area }
+              const found = await selectIds(bench, tx, declared, bench.backEnd.condition(expr, declared), byId)
+              const expected = rows.filter((row) => matches(expr, row)).map(({ id }) => id as string)
+              expect(new Set(found)).toEqual(new Set(expected))
+            }
+        }),
+      ),
+      { numRuns: 20 },
     )
   })
 

@@ -30,6 +30,7 @@ const good = defineConfig({
             body: { type: 'text', min: 1 },
             views: { type: 'number', default: 0, min: 0 },
             published: { type: 'boolean', default: false },
+            location: { type: 'geo', index: true, default: [13.4, 52.5] },
             tags: { type: 'json', default: ['a', { b: 1 }] },
             publishAt: { type: 'datetime' },
             slug: { type: 'string', unique: true, pattern: '^[a-z0-9-]+$' },
@@ -198,6 +199,8 @@ export const wrongNames = [
   defineConfig({ databases: { s: { tables: { a: { schema, indexes: [{ fields: ['titel'] }] } } } } }),
   // @ts-expect-error an index on json
   defineConfig({ databases: { s: { tables: { a: { schema, indexes: [{ fields: ['data'] }] } } } } }),
+  // @ts-expect-error an index on a geo field, which declares its own
+  defineConfig({ databases: { s: { tables: { a: { schema: { p: { type: 'geo' } }, indexes: [{ fields: ['p'] }] } } } } }),
   // @ts-expect-error a search on a field the schema lacks
   defineConfig({ databases: { s: { tables: { a: { schema, search: ['titel'] } } } } }),
   // @ts-expect-error a weighted search on a field the schema lacks
@@ -363,6 +366,10 @@ export const wrongFields = [
   defineConfig({ databases: { s: { tables: { a: { schema: { t: { type: 'number', default: '0' } } } } } } }),
   // @ts-expect-error unique json
   defineConfig({ databases: { s: { tables: { a: { schema: { t: { type: 'json', unique: true } } } } } } }),
+  // @ts-expect-error a default that is no place
+  defineConfig({ databases: { s: { tables: { a: { schema: { t: { type: 'geo', default: [1, 2, 3] } } } } } } }),
+  // @ts-expect-error an index of a field that is not geo
+  defineConfig({ databases: { s: { tables: { a: { schema: { t: { type: 'string', index: true } } } } } } }),
   // @ts-expect-error a pattern for a number
   defineConfig({ databases: { s: { tables: { a: { schema: { t: { type: 'number', pattern: 'x' } } } } } } }),
   // @ts-expect-error a reference that is text

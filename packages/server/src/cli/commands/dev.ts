@@ -117,6 +117,7 @@ const samples: Readonly<Record<FieldType, unknown>> = {
   boolean: true,
   datetime: '2026-01-31T12:00:00.000Z',
   json: {},
+  geo: [13.4, 52.5],
 }
 
 /** Whether the sample value satisfies the field's constraints. */

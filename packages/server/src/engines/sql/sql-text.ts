@@ -57,7 +57,7 @@ export function ident(name: string): SqlText {
 }
 
 /** Joins parts with a separator; returns the empty text for no parts. */
-export function join(parts: readonly SqlText[], separator: ', ' | ' AND ' | ' OR '): SqlText {
+export function join(parts: readonly SqlText[], separator: ', ' | ' AND ' | ' OR ' | ' + ' | ' UNION ALL '): SqlText {
   const [first] = parts
   if (first && parts.length === 1) return first
   const values: SqlValue[] = []

@@ -6,7 +6,7 @@ import type { Dialect, ManyColumn } from '../../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
-import { extraColumn, storedTypes, toStored } from '../../query/to-sql.ts'
+import { extraColumn, storedColumns, storedTypes, toStoredColumns } from '../../query/to-sql.ts'
 import { type AppendChange, type AppendChanges, createAppendChange, createAppendChanges } from './changes/changes.ts'
 import { searchColumnOf } from './search/search-column.ts'
 import { takeVersion, type VersionedRow, versionColumn } from './version.ts'
@@ -65,7 +65,7 @@ function createConversions(fields: readonly Field[], dialect: Dialect): readonly
         const stored = row[name]
         if (stored !== null && stored !== undefined) row[name] = dialect.toBoolean(stored)
       })
-    if (type === 'json')
+    if (type === 'json' || type === 'geo')
       conversions.push((row) => {
         const stored = row[name]
         if (typeof stored === 'string') row[name] = JSON.parse(stored)
@@ -95,7 +95,7 @@ function createInsertMany(
   storedOf: (record: Row) => SqlScalar[],
 ): TableRows['insertMany'] {
   if (!dialect.insertMany) return null
-  const types = [...table.fields.values()].map(({ type }) => storedTypes[type])
+  const types = [...table.fields.values()].flatMap(storedColumns).map(({ type }) => type)
   const columns = names.map((column, at): ManyColumn => ({ column, type: types[at] ?? 'json' }))
   columns.push({ column: versionColumn, type: 'integer' })
   const search = searchColumnOf(table, dialect)
@@ -120,8 +120,13 @@ function createUpdate(table: Table, dialect: Dialect): TableRows['update'] {
     let changesExtra = false
     for (const name of changed) {
       const field = table.fields.get(name)
-      if (field) sets.push(sql`${ident(name)} = ${toStored(field, record[name], dialect)}`)
-      else changesExtra = true
+      if (!field) {
+        changesExtra = true
+        continue
+      }
+      const columns = storedColumns(field)
+      for (const [at, value] of toStoredColumns(field, record[name], dialect).entries())
+        sets.push(sql`${ident((columns[at] as { name: string }).name)} = ${value}`)
     }
     if (changesExtra) sets.push(sql`${extraColumn} = ${extraOf(table, record)}`)
     if (search && changed.some((name) => table.search.includes(name)))
@@ -148,7 +153,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
   const version = sql`${name}.${versionColumn}`
   const byId = `${sql`SELECT ${allColumns}, ${version} FROM ${from} WHERE ${name}."id" = `.text}?`
 
-  const columnNames = fields.map((field) => ident(field.name))
+  const columnNames = fields.flatMap(storedColumns).map((column) => ident(column.name))
   if (table.schemaless) columnNames.push(extraColumn)
   const writtenColumns = [...columnNames, versionColumn]
   const insertText = insertTextOf(writtenColumns)
@@ -170,7 +175,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
 
   /** The stored values of a record, in the order of the columns. */
   function storedOf(record: Row): SqlScalar[] {
-    const values = fields.map((field) => toStored(field, record[field.name], dialect))
+    const values = fields.flatMap((field) => toStoredColumns(field, record[field.name], dialect))
     if (table.schemaless) values.push(extraOf(table, record))
     return values
   }

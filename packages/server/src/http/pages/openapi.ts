@@ -286,6 +286,17 @@ const jsonTypes: Readonly<Record<FieldType, string | null>> = {
   boolean: 'boolean',
   datetime: 'string',
   json: null,
+  geo: 'array',
+}
+
+/** `[longitude, latitude]`. */
+const locationSchema: Json = {
+  prefixItems: [
+    { type: 'number', minimum: -180, maximum: 180 },
+    { type: 'number', minimum: -90, maximum: 90 },
+  ],
+  minItems: 2,
+  maxItems: 2,
 }
 
 /** The schema of a field in a record: nullable unless required. */
@@ -305,6 +316,7 @@ function describeField({
   return {
     ...(jsonType === null ? {} : { type: required ? jsonType : [jsonType, 'null'] }),
     ...(type === 'datetime' ? { format: 'date-time' } : {}),
+    ...(type === 'geo' ? locationSchema : {}),
     ...(preset === undefined ? {} : { default: preset }),
     ...(min === undefined ? {} : { [least as string]: min }),
     ...(max === undefined ? {} : { [most as string]: max }),

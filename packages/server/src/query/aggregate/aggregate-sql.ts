@@ -134,6 +134,8 @@ function onAnyType(expr: Extract<Expr, { field: string }>, { column }: Output): 
   }
   if (expr.kind === 'compare') return { ...expr, field: columnOf(expr.value) }
   if (expr.kind === 'contains') return typeof expr.value === 'string' ? { ...expr, field: columnOf('') } : never
+  // Keys are never places.
+  if (expr.kind === 'geo') return never
   const isIn = anyOf(
     anyTypes.flatMap(([jsonType, suffix]): Expr[] => {
       const values = expr.values.filter((value) => typeof value === jsonType)

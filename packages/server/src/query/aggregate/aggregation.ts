@@ -143,7 +143,8 @@ function parseBucket(view: TableView, at: string, members: Members): Omit<GroupK
 function parseKey(view: TableView, at: string, value: unknown): GroupKey {
   if (typeof value === 'string') {
     const { field, fieldType } = parseField(view, at, value)
-    requireType(at, fieldType, notJson, `"${field}" is a JSON field, which cannot be grouped by`)
+    const kind = fieldType === 'geo' ? 'geo' : 'JSON'
+    requireType(at, fieldType, notJson, `"${field}" is a ${kind} field, which cannot be grouped by`)
     return { name: field, field, fieldType, type: fieldType, grouping: { kind: 'value' } }
   }
   const shape = `must be a field, {"day": field, "tz": zone} or {"bucket": field, "width": number}`

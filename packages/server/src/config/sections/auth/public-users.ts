@@ -12,7 +12,7 @@ const name = '_users_public'
 
 type Namespaces = ReadonlyMap<string, NamespaceDefinition>
 
-const text = { type: 'string', required: false, unique: false } as const
+const text = { type: 'string', required: false, unique: false, index: false } as const
 
 const { table } = createTable(
   { namespace, name, perInstance: false },

@@ -46,6 +46,11 @@ interface ReferenceOption {
   readonly references?: string
 }
 
+interface GeoOptions {
+  /** Maintains an index for `near` and `within`. */
+  readonly index?: boolean
+}
+
 /** One field of a table's schema. */
 export type FieldConfig =
   | (FieldOptions<'string', string> & UniqueOption & TextOptions & ReferenceOption)
@@ -54,6 +59,7 @@ export type FieldConfig =
   | (FieldOptions<'boolean', boolean> & UniqueOption)
   | (FieldOptions<'datetime', string> & UniqueOption)
   | FieldOptions<'json', unknown>
+  | (FieldOptions<'geo', readonly [longitude: number, latitude: number]> & GeoOptions)
 
 /** The names of a field's options by its type. */
 type OptionNames = { readonly [F in FieldConfig as F['type']]: keyof F }
@@ -94,6 +100,7 @@ type ValueByType = {
   readonly boolean: boolean
   readonly datetime: string
   readonly json: never
+  readonly geo: never
 }
 /** What a rule may compare a field with. */
 type Comparable<F> = F extends { readonly enum: readonly (infer Value)[] }
@@ -154,7 +161,7 @@ export interface TableConfig<T = Unknown, S = Part<T, 'schema'>> {
    */
   readonly schema?: { readonly [F in keyof S]: FieldConfig } & WithoutUnknownOptions<S>
   readonly indexes?: readonly {
-    readonly fields: readonly (FieldsWith<S, Exclude<FieldType, 'json'>> | BuiltIn)[]
+    readonly fields: readonly (FieldsWith<S, Exclude<FieldType, 'json' | 'geo'>> | BuiltIn)[]
     readonly unique?: boolean
   }[]
   /**

@@ -4,8 +4,9 @@ import { findMistakes } from '../../validate.ts'
 const text = { type: 'string' }
 const number = { type: 'number' }
 const json = { type: 'json' }
-const types = 'string, text, number, boolean, datetime, json'
+const types = 'string, text, number, boolean, datetime, json, geo'
 const notJson = 'must be JSON: null, booleans, finite numbers, text, lists and plain objects'
+const notLocation = 'must be [longitude, latitude], from -180 to 180 and from -90 to 90'
 const notTimestamp = 'must be a timestamp such as "2026-01-31T12:00:00Z"'
 const repeated = 'repeats a repetition, such as (a+)+: a short text could keep the server busy for hours'
 const nested = JSON.parse(`${'['.repeat(70)}${']'.repeat(70)}`)
@@ -54,6 +55,11 @@ test.each<[field: unknown, option: string, message: string]>([
   [{ ...json, default: [undefined] }, '.default', notJson],
   [{ ...json, default: new Date(0) }, '.default', notJson],
   [{ ...json, default: nested }, '.default', notJson],
+  [{ type: 'geo', default: [181, 0] }, '.default', notLocation],
+  [{ type: 'geo', default: [0] }, '.default', notLocation],
+  [{ type: 'geo', unique: true }, '.unique', 'is not for fields of type geo'],
+  [{ ...text, index: true }, '.index', 'is not for fields of type string'],
+  [{ type: 'geo', index: 1 }, '.index', 'must be true or false, not a number'],
 ])('%j', (field, option, message) => {
   const written = { databases: { shared: { tables: { posts: { schema: { title: field } } } } } }
   expect(findMistakes(written, '')).toEqual([`databases.shared.tables.posts.schema.title${option}: ${message}`])

@@ -2,6 +2,7 @@
 import { findDatetime } from '../../../base/text/datetime.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { jsonDepthMax } from '../../../limits/api.ts'
+import { findLocation, locationShape } from '../../../query/geo/sphere.ts'
 import type { Field, FieldType } from '../../../query/table.ts'
 import type { ConfigIssue, Path } from '../../issues.ts'
 import type { WrittenField } from '../../shape.ts'
@@ -16,8 +17,9 @@ const optionsOf: Readonly<Record<FieldType, readonly Option[]>> = {
   boolean: ['unique'],
   datetime: ['unique'],
   json: [],
+  geo: ['index'],
 }
-const allOptions: readonly Option[] = ['unique', 'min', 'max', 'pattern', 'enum', 'references']
+const allOptions: readonly Option[] = ['unique', 'min', 'max', 'pattern', 'enum', 'references', 'index']
 
 /**
  * A group that holds nothing but one repeated character or class, and is repeated itself: how such a text can be split
@@ -77,7 +79,7 @@ function checkEnum(field: WrittenField, report: (option: string, message: string
 
 /** The field of a declaration in which `checkField` found nothing. */
 export function createField(name: string, declared: WrittenField): Field {
-  const { type, required, unique, min, max, pattern, references } = declared
+  const { type, required, unique, min, max, pattern, references, index } = declared
   return Object.freeze({
     name,
     type,
@@ -89,6 +91,7 @@ export function createField(name: string, declared: WrittenField): Field {
     ...(pattern === undefined ? {} : { pattern: new RegExp(pattern, 'u') }),
     ...(declared.enum === undefined ? {} : { enum: Object.freeze([...declared.enum]) }),
     ...(references === undefined ? {} : { references }),
+    ...(index ? { index } : {}),
   })
 }
 
@@ -104,6 +107,10 @@ function compile(pattern: string): RegExp | null {
 function readDefault(field: WrittenField): { value?: unknown; mistake: string | null } {
   const { type } = field
   const value = field.default
+  if (type === 'geo') {
+    const location = findLocation(value)
+    return location ? accept(Object.freeze(location)) : refuse(`must be ${locationShape}`)
+  }
   if (type === 'json') return readJsonDefault(value)
   if (type === 'boolean') return typeof value === 'boolean' ? accept(value) : refuse('must be true or false')
   if (type === 'datetime') {

@@ -112,6 +112,7 @@ function checkIndexes(indexes: unknown, types: Types, path: Path): ConfigIssue[]
       ...checkList(fields, where, (name) => {
         if (builtInFieldNames.has(name)) return null
         if (types.get(name) === 'json') return 'is of type json, which cannot be indexed'
+        if (types.get(name) === 'geo') return 'is of type geo; declare index: true in the field'
         return types.has(name) ? null : unknownField(name, types)
       }),
     )

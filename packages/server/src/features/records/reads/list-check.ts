@@ -13,6 +13,7 @@ import { orderBy } from '../../../query/cursor.ts'
 import { dependenciesOf } from '../../../query/dependencies.ts'
 import { allOf, type Expr } from '../../../query/expr.ts'
 import { parseFilterGroups } from '../../../query/filter.ts'
+import { nearbyOf } from '../../../query/geo/nearby.ts'
 import { parseSort, type Sort } from '../../../query/sort.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { conditionsOf } from './page.ts'
@@ -45,12 +46,15 @@ export function parseListCheck(
   path: string,
 ): ListCheck {
   const allowed = required(permissions.read(), caller)
-  return prefixedErrors(path, () => ({
-    condition: allOf([allowed, parseFilterGroups(view, list)]),
-    sort: parseSort(view, list.sort),
-    limit: list.limit ?? listLimitDefault,
-    digest,
-  }))
+  return prefixedErrors(path, () => {
+    const filter = parseFilterGroups(view, list)
+    return {
+      condition: allOf([allowed, filter]),
+      sort: parseSort(view, list.sort, nearbyOf(filter)),
+      limit: list.limit ?? listLimitDefault,
+      digest,
+    }
+  })
 }
 
 /** The names of the tables that decide the list: its own, and those that its filter and the read rule search. */

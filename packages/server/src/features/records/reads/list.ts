@@ -19,6 +19,7 @@ import {
 } from '../../../query/cursor.ts'
 import { allOf, type Expr } from '../../../query/expr.ts'
 import { parseFields, parseFilterTexts } from '../../../query/filter.ts'
+import { type Nearby, nearbyOf } from '../../../query/geo/nearby.ts'
 import { parseSort, reverseSort, type Sort, type SortValue, sortValues } from '../../../query/sort.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
@@ -26,6 +27,8 @@ import type { Totals } from '../totals/totals.ts'
 import { isRecordId } from '../writes/input.ts'
 import { pageWithIncluded } from './include/included-replies.ts'
 import { type Included, includingReader, parseInclude } from './include/parse-include.ts'
+import { measured } from './measured.ts'
+import { nearestFirst } from './nearest.ts'
 import { conditionsOf, pageQuery, type ReadPage, type Respond, respondWithPage } from './page.ts'
 import { type CheckedList, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
 import { findRecord, type ListQuery, type Window, windowOf } from './read.ts'
@@ -38,6 +41,7 @@ interface Selection {
   /** Where the response has a check for a transaction. */
   readonly checked: CheckedList | null
   readonly included: readonly Included[]
+  readonly nearby: Nearby
 }
 
 export interface ListDeps {
@@ -47,14 +51,16 @@ export interface ListDeps {
 
 function parseSelection(call: TableCall, query: ListQuery): Selection {
   const allowed = required(call.permissions.read(), call.caller)
-  const condition = allOf([allowed, parseFilterTexts(call.view, query)])
-  const sort = parseSort(call.view, query.sort)
+  const filter = parseFilterTexts(call.view, query)
+  const nearby = nearbyOf(filter)
+  const condition = allOf([allowed, filter])
+  const sort = parseSort(call.view, query.sort, nearby)
   const fields = query.fields === undefined ? null : parseFields(call.view, query.fields)
-  const keys = sort.map(({ field }) => field)
+  const keys = [...sort.map(({ field }) => field), ...nearby.keys()]
   const checked = query.check ? checkedList(query) : null
   const included = parseInclude(call, query.include)
   const reader = includingReader(call, fields, included, { keys, versions: query.versions || query.check })
-  return { condition, sort, reader, checked, included }
+  return { condition, sort, reader, checked, included, nearby }
 }
 
 /** Room for the digest and the names in a check. */
@@ -93,13 +99,19 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
 const orderOf = ({ backEnd, table }: TableCall, sort: Sort): SqlText => sql` ORDER BY ${orderBy(backEnd, table, sort)}`
 
 function listPage(call: TableCall, selection: Selection, window: Window, { totals, limits }: ListDeps): Promise<Reply> {
-  const { condition, sort, reader, included } = selection
+  const { condition, sort, reader, included, nearby } = selection
   const { limit, offset, page } = window
-  const query = pageQuery(call, reader, conditionsOf(call, condition), { order: orderOf(call, sort), limit, offset })
+  const queries = nearestFirst(call.table, condition, sort, null).map((one) =>
+    pageQuery(call, reader, conditionsOf(call, one), {
+      order: orderOf(call, sort),
+      limit,
+      offset,
+    }),
+  )
   const respond: Respond = async (read, isLarge) => {
     for (let attempt = 0; ; attempt++) {
       const moment = totals.atPage(call, condition, attempt)
-      const found = await read({ ...query, ...moment.read })
+      const found = await readFull((query) => read({ ...query, ...moment.read }), queries, limit)
       if (!found) return null
       const total = await moment.find(found.alongside)
       if (total === null) continue
@@ -107,7 +119,7 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
         const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
         return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
       }
-      const writer = writerOf(reader, envelope)
+      const writer = writerOf(reader, envelope, nearby)
       if (included.length === 0) return pageReply(found, writer, limits)
       return pageWithIncluded({ call, reader, included }, found, writer, { read, isLarge, limits })
     }
@@ -115,16 +127,30 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
   return respondWithPage(call, limits, respond)
 }
 
+/** The first page that has `limit` rows or as many as a response takes, or else the last; null if one is too large. */
+async function readFull<Query, Page extends Pick<PageRows<RecordRow>, 'rows' | 'isCut'>>(
+  read: (query: Query) => Promise<Page | null>,
+  queries: readonly Query[],
+  limit: number,
+): Promise<Page | null> {
+  let page: Page | null = null
+  for (const query of queries) {
+    page = await read(query)
+    if (!page || page.isCut || page.rows.length >= limit) return page
+  }
+  return page
+}
+
 const writerOf = (
   reader: RowReader,
   envelope: PageWriter['envelope'],
+  nearby: Nearby,
   isReversed = false,
   checked: CheckedList | null = null,
 ): PageWriter => ({
   takeVersion: reader.takeVersion,
   record: reader.record,
-  item: reader.show,
-  text: reader.json,
+  ...measured({ item: reader.show, text: reader.json }, reader, nearby),
   envelope,
   isReversed,
   checked,
@@ -181,19 +207,21 @@ async function listFrom(
   cursor: string,
   { limits }: ListDeps,
 ): Promise<Reply> {
-  const { condition, sort, reader, checked, included } = selection
+  const { condition, sort, reader, checked, included, nearby } = selection
   const position = await findPosition(call, sort, direction, cursor)
   // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
   const segments = position ? segmentsAfter(call.backEnd, call.table, walk, position) : [null]
-  const queries = segments.map((segment) => {
-    const conditions = conditionsOf(call, condition)
-    if (segment) conditions.push(segment)
-    return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0 })
-  })
+  const attempts = nearestFirst(call.table, condition, walk, position).map((one) =>
+    segments.map((segment) => {
+      const conditions = conditionsOf(call, one)
+      if (segment) conditions.push(segment)
+      return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0 })
+    }),
+  )
   return respondWithPage(call, limits, async (read, isLarge) => {
     // One extra row shows whether there are more.
-    const found = await readSegments(read, queries, limit + 1)
+    const found = await readFull((queries) => readSegments(read, queries, limit + 1), attempts, limit + 1)
     if (!found) return null
     const hasMore = found.rows.length > limit
     if (hasMore) found.rows.pop()
@@ -202,7 +230,7 @@ async function listFrom(
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
-    const writer = writerOf(reader, envelope, direction === 'before', checked)
+    const writer = writerOf(reader, envelope, nearby, direction === 'before', checked)
     if (included.length === 0) return pageReply(found, writer, limits)
     return pageWithIncluded({ call, reader, included }, found, writer, { read, isLarge, limits })
   })

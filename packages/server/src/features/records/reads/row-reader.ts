@@ -56,6 +56,7 @@ const kinds: Readonly<Record<FieldType, SelectColumn['kind']>> = {
   number: 'short',
   boolean: 'short',
   json: 'json',
+  geo: 'json',
 }
 
 /** Names that need no escaping in JSON paths and JSON texts on any engine. */
@@ -81,7 +82,7 @@ function findMembers({ table }: TableRows, fields: Fields, also: readonly string
 
 /** Serializes a stored value of a declared field. */
 function createValueWriter({ type }: Field, dialect: Dialect): (stored: unknown) => string {
-  if (type === 'json') return (stored) => (typeof stored === 'string' ? stored : 'null')
+  if (type === 'json' || type === 'geo') return (stored) => (typeof stored === 'string' ? stored : 'null')
   if (type === 'boolean')
     return (stored) => (stored === null || stored === undefined ? 'null' : String(dialect.toBoolean(stored)))
   return (stored) => JSON.stringify(stored ?? null)

@@ -7,8 +7,9 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { termsColumn, termsColumnName } from '../../../engines/term-index/term-index.ts'
+import { cellColumn } from '../../../query/geo/geo-sql.ts'
 import type { Field, FieldType, Ranking, Table } from '../../../query/table.ts'
-import { extraColumn, storedTypes, toStored } from '../../../query/to-sql.ts'
+import { extraColumn, storedColumns, toStored, toStoredColumns } from '../../../query/to-sql.ts'
 import { versionColumn, versionDefinition, versionName } from '../version.ts'
 
 /** The stored description of a table as last migrated. */
@@ -50,6 +51,8 @@ export interface PlannedIndex {
   readonly name: string
   readonly fields: readonly string[]
   readonly unique: boolean
+  /** Of a geo field: the column in its place. */
+  readonly column?: string
 }
 
 const indexName = (table: Table, fields: readonly string[], unique: boolean): string =>
@@ -63,6 +66,12 @@ export function indexesOf(table: Table): PlannedIndex[] {
     wanted.set(name, { name, fields, unique })
   }
   for (const { fields, unique } of table.indexes) add(fields, unique)
+  for (const { name, index } of table.fields.values())
+    if (index) {
+      const column = cellColumn(name)
+      const named = indexName(table, [column], false)
+      wanted.set(named, { name: named, fields: [name], unique: false, column })
+    }
   for (const field of table.fields.values()) {
     if (field.name === 'id') continue
     if (field.unique) add([field.name], true)
@@ -72,10 +81,12 @@ export function indexesOf(table: Table): PlannedIndex[] {
   return [...wanted.values()]
 }
 
-function createIndex(table: Table, { name, fields, unique }: PlannedIndex, dialect: Dialect): PlanStep {
+function createIndex(table: Table, { name, fields, unique, column: only }: PlannedIndex, dialect: Dialect): PlanStep {
   // Every sort ends with the id: including it makes a deep page of equal values an index seek instead of a sort.
-  const columns = unique || fields.includes('id') ? fields : [...fields, 'id']
-  const terms = columns.map((column) => (column === 'id' ? ident(column) : dialect.indexColumn(ident(column))))
+  const columns = only ? [only] : unique || fields.includes('id') ? fields : [...fields, 'id']
+  const terms = columns.map((column) =>
+    column === 'id' || column === only ? ident(column) : dialect.indexColumn(ident(column)),
+  )
   const own = dialect.own(table)
   const kind = unique ? sql`UNIQUE INDEX` : sql`INDEX`
   const over = join(own ? [own.column, ...terms] : terms, ', ')
@@ -99,16 +110,18 @@ export function describe(table: Table): TableDescription {
   }
 }
 
-const columnOf = (field: Field, dialect: Dialect): SqlText => {
-  const type: SqlText = { text: dialect.columnTypes[storedTypes[field.type]], values: [] }
-  const isGenerated = field.name === 'createdAt' || field.name === 'updatedAt'
-  return isGenerated ? sql`${ident(field.name)} ${type} NOT NULL` : sql`${ident(field.name)} ${type}`
-}
+/** The definitions of a field's columns. */
+const columnsOf = (field: Field, dialect: Dialect): readonly SqlText[] =>
+  storedColumns(field).map(({ name, type: stored }) => {
+    const type: SqlText = { text: dialect.columnTypes[stored], values: [] }
+    const isGenerated = name === 'createdAt' || name === 'updatedAt'
+    return isGenerated ? sql`${ident(name)} ${type} NOT NULL` : sql`${ident(name)} ${type}`
+  })
 
 /** The plan that creates a table. */
 export function createPlan(table: Table, dialect: Dialect): TablePlan {
   const columns = [...dialect.tableHead(table), versionDefinition]
-  for (const field of table.fields.values()) if (field.name !== 'id') columns.push(columnOf(field, dialect))
+  for (const field of table.fields.values()) if (field.name !== 'id') columns.push(...columnsOf(field, dialect))
   const json: SqlText = { text: dialect.columnTypes.json, values: [] }
   if (table.schemaless) columns.push(sql`${extraColumn} ${json} NOT NULL`)
   if (table.ranking) columns.push(termsDefinition(dialect))
@@ -173,11 +186,13 @@ const at = ({ table }: Draft, name: string): string =>
   `databases.${table.namespace}.tables.${table.name}.schema.${name}`
 
 function planRemovedFields(draft: Draft, known: TableDescription): void {
-  for (const name of Object.keys(known.fields)) {
-    if (draft.table.fields.has(name)) continue
+  const { dialect, table } = draft
+  for (const [name, type] of Object.entries(known.fields)) {
+    if (table.fields.has(name)) continue
+    const columns = storedColumns({ name, type, required: false, unique: false })
     draft.conflicts.push({
       message: `${at(draft, name)}: the field was removed, but its column still has data. Restore the field, or run \`plinth migrate --apply\` to drop the column with its data.`,
-      accept: [sql`ALTER TABLE ${draft.dialect.target(draft.table)} DROP COLUMN ${ident(name)}`],
+      accept: columns.map((column) => sql`ALTER TABLE ${dialect.target(table)} DROP COLUMN ${ident(column.name)}`),
     })
   }
 }
@@ -207,11 +222,14 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
     })
     return
   }
-  if (isNew) steps.push(sql`ALTER TABLE ${dialect.target(table)} ADD COLUMN ${columnOf(field, dialect)}`)
+  if (isNew)
+    for (const definition of columnsOf(field, dialect))
+      steps.push(sql`ALTER TABLE ${dialect.target(table)} ADD COLUMN ${definition}`)
   if (isFilled(field, known)) {
-    const value = toStored(field, field.default, dialect)
+    const values = toStoredColumns(field, field.default, dialect)
+    const sets = storedColumns(field).map(({ name }, at) => sql`${ident(name)} = ${values[at] ?? null}`)
     const next = sql`${versionColumn} = ${versionColumn} + 1`
-    steps.push(sql`UPDATE ${dialect.target(table)} SET ${column} = ${value}, ${next} WHERE ${column} IS NULL`)
+    steps.push(sql`UPDATE ${dialect.target(table)} SET ${join([...sets, next], ', ')} WHERE ${column} IS NULL`)
     return
   }
   if (!field.required || known.required.includes(field.name)) return

@@ -7,9 +7,11 @@ import { jsonText } from '../../../http/replies/reply.ts'
 import { highlightTagCharsMax } from '../../../limits/api.ts'
 import { allOf } from '../../../query/expr.ts'
 import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
+import { nearbyOf } from '../../../query/geo/nearby.ts'
 import { pageWithIncluded } from '../reads/include/included-replies.ts'
 import { includingReader, parseInclude } from '../reads/include/parse-include.ts'
 import type { ListDeps } from '../reads/list.ts'
+import { measured } from '../reads/measured.ts'
 import { conditionsOf, pageQuery, respondWithPage } from '../reads/page.ts'
 import { type ListEnvelope, type PageWriter, pageReply } from '../reads/page-reply.ts'
 import { type ListQuery, type Window, windowOf } from '../reads/read.ts'
@@ -78,10 +80,13 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
   const included = parseInclude(call, query.include)
   const fields = query.fields === undefined ? null : parseFields(view, query.fields)
-  const reader = includingReader(call, fields, included, { complete: table.search, versions: query.versions })
+  const filter = parseFilterTexts(view, query)
+  const nearby = nearbyOf(filter)
+  const complete = [...table.search, ...nearby.keys()]
+  const reader = includingReader(call, fields, included, { complete, versions: query.versions })
   const { window, isContinued } = parseStart(call, query)
   const { limit, offset, page } = window
-  const condition = allOf([allowed, parseFilterTexts(view, query)])
+  const condition = allOf([allowed, filter])
 
   const envelope = (total: number, count: number, isTruncated: boolean): ListEnvelope => {
     const next = offset + count
@@ -108,8 +113,14 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
     const writer: PageWriter = {
       takeVersion: reader.takeVersion,
       record: reader.record,
-      item: (record: RecordRow) => withExtra(reader.show(record), 'highlights', highlightsOf(call, record, highlight)),
-      text: (row: RecordRow) => withHighlights(call, reader, row, highlight),
+      ...measured(
+        {
+          item: (record) => withExtra(reader.show(record), 'highlights', highlightsOf(call, record, highlight)),
+          text: (row) => withHighlights(call, reader, row, highlight),
+        },
+        reader,
+        nearby,
+      ),
       envelope: (count: number, _: RecordRow | null, isTruncated: boolean) => envelope(total, count, isTruncated),
       isReversed: false,
     }

@@ -8,6 +8,7 @@ import { accessDenied, type FieldError, type FieldErrorCode, invalid } from '../
 import { fieldErrorsMax, recordIdCharsMax } from '../../../limits/api.ts'
 import { findUndeclaredNameError } from '../../../query/field-name.ts'
 import type { TableView } from '../../../query/filter.ts'
+import { findLocation, locationShape } from '../../../query/geo/sphere.ts'
 import type { Row } from '../../../query/matches.ts'
 import { builtInFieldNames, type Field } from '../../../query/table.ts'
 import type { RecordRow } from '../rows.ts'
@@ -84,6 +85,11 @@ function checkPresent(field: Field, value: unknown): unknown {
       return value
     case 'number':
       return checkNumber(field, value)
+    case 'geo': {
+      const location = findLocation(value)
+      if (!location) throw invalidValue('type', `must be ${locationShape}`)
+      return location
+    }
     default:
       return checkText(field, value)
   }

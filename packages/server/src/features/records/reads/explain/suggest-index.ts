@@ -28,9 +28,15 @@ const rangeFields = (parts: readonly Expr[]): string[] =>
 
 /** The fields of the sort before the id, which every index ends with; none if the directions differ. */
 function sortedFields(sort: Sort): string[] {
+  // A distance has no index; its field may have one, for the condition `near`.
+  if (sort.some(({ from }) => from)) return []
   const isOneWay = sort.every(({ descending }) => descending === sort[0]?.descending)
   return isOneWay ? sort.map(({ field }) => field).filter((field) => field !== 'id') : []
 }
+
+/** The first geo field of a condition that lacks the index it can declare. */
+const fieldWithoutIndex = (table: Table, parts: readonly Expr[]): string | null =>
+  parts.flatMap((part) => (part.kind === 'geo' && !table.fields.get(part.field)?.index ? [part.field] : []))[0] ?? null
 
 /** Whether an index on `fields` serves the wanted fields, of which the first `bound` may stand in any order. */
 function serves(fields: readonly string[], wanted: readonly string[], bound: number): boolean {
@@ -50,9 +56,11 @@ export function suggestIndex(
   query: { readonly condition: Expr; readonly sort: Sort },
   present: readonly (readonly string[])[],
 ): readonly string[] | null {
+  const unindexed = fieldWithoutIndex(table, conjuncts(query.condition))
+  if (unindexed !== null) return [unindexed]
   const canBeIndexed = (name: string): boolean => {
     const type = table.fields.get(name)?.type
-    return type !== undefined && type !== 'json' && name !== 'id'
+    return type !== undefined && type !== 'json' && type !== 'geo' && name !== 'id'
   }
   const parts = conjuncts(query.condition)
   const bound = [...new Set(boundFields(parts))].filter(canBeIndexed)

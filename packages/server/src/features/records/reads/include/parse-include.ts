@@ -11,6 +11,7 @@ import {
 } from '../../../../limits/api.ts'
 import { allOf, type Expr } from '../../../../query/expr.ts'
 import { findFieldType, parseConditions, type TableView } from '../../../../query/filter.ts'
+import { type Nearby, nearbyOf } from '../../../../query/geo/nearby.ts'
 import type { Relation } from '../../../../query/relations.ts'
 import { defaultSort, parseSort, type Sort } from '../../../../query/sort.ts'
 import type { TableCall } from '../../resolve-table.ts'
@@ -104,7 +105,7 @@ function parseRelation(
     call,
     condition: allOf([permissions.read(), ...filter]),
     reader: includingReader(call, shown, included, { complete: [relation.targetField] }),
-    sort: sort === undefined ? defaultSort : parseSortAt(view, sort, at),
+    sort: sort === undefined ? defaultSort : parseSortAt(view, sort, nearbyOf(allOf(filter)), at),
     limit: limit === undefined ? null : parseLimit(limit, `${at}.limit`),
     counts: count === true,
     included,
@@ -121,9 +122,9 @@ function parseFieldList(view: TableView, value: unknown, at: string): ReadonlySe
   return names
 }
 
-function parseSortAt(view: TableView, value: unknown, at: string): Sort {
+function parseSortAt(view: TableView, value: unknown, nearby: Nearby, at: string): Sort {
   if (typeof value !== 'string') throw invalidField(`${at}.sort`, 'type', 'must be text such as "createdAt:desc"')
-  return prefixedErrors(at, () => parseSort(view, value))
+  return prefixedErrors(at, () => parseSort(view, value, nearby))
 }
 
 function parseLimit(value: unknown, at: string): number {

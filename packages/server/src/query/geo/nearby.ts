@@ -1,0 +1,32 @@
+/** The centers of the conditions `near` of a request, by which its records are sorted and measured. */
+import type { Expr } from '../expr.ts'
+import type { Row } from '../matches.ts'
+import type { Circle } from './area.ts'
+import { chordSquared, isLonLat, metresOf, vectorOf } from './sphere.ts'
+
+/** By geo field, in the order of the request. */
+export type Nearby = ReadonlyMap<string, Circle>
+
+export const nowhere: Nearby = new Map()
+
+/** Of each field the first `near` of a request's own conditions; not those on related records. */
+export function nearbyOf(filter: Expr): Nearby {
+  const found = new Map<string, Circle>()
+  const visit = (expr: Expr): void => {
+    if (expr.kind === 'and' || expr.kind === 'or') for (const part of expr.of) visit(part)
+    else if (expr.kind === 'geo' && expr.area.kind === 'circle' && !found.has(expr.field))
+      found.set(expr.field, expr.area)
+  }
+  visit(filter)
+  return found.size === 0 ? nowhere : found
+}
+
+/** The distance of each field's place from its center in metres; null without a place. */
+export function distancesOf(record: Row, nearby: Nearby): Record<string, number | null> {
+  const distances: Record<string, number | null> = {}
+  for (const [field, { vector }] of nearby) {
+    const location = record[field]
+    distances[field] = isLonLat(location) ? metresOf(chordSquared(vectorOf(location), vector)) : null
+  }
+  return distances
+}
