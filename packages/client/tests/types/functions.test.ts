@@ -18,9 +18,13 @@ const source = {
   buckets: [],
   rooms: {},
   functions: {
-    rename: { input, streams: false },
-    plain: { input: null, streams: false },
-    ticks: { input: { type: 'number' }, streams: true },
+    rename: {
+      input,
+      output: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+      streams: false,
+    },
+    plain: { input: null, output: null, streams: false },
+    ticks: { input: { type: 'number' }, output: { type: 'string' }, streams: true },
   },
 }
 
@@ -28,6 +32,16 @@ const program = `
 import type { Client } from 'plinth-client'
 import type { Config, Functions } from './plinth'
 declare const client: Client<Config, Functions>
+export async function read() {
+  const { n } = await client.call('rename', { id: '1' })
+  const sum: number = n + 1
+  // @ts-expect-error a member that results do not have
+  const { missing } = await client.call('rename', { id: '1' })
+  for await (const value of client.stream('ticks', 3)) value.toUpperCase()
+  // @ts-expect-error values of another type
+  for await (const value of client.stream('ticks', 3)) value.toFixed()
+  return [sum, missing, await client.call('plain')]
+}
 export const results = [
   client.call('rename', { id: '1', kind: 'a', tags: ['x'] }),
   client.call('plain'),
@@ -54,7 +68,7 @@ describe.each(Object.keys(compilers) as Compiler[])('TypeScript %s', (compiler) 
   const project = createProject()
   afterAll(() => project.remove())
 
-  test('[FN-20] names and inputs of functions are typed', async () => {
+  test('[FN-20] names, inputs and results of functions are typed', async () => {
     project.write('plinth.d.ts', formatDeclarations(source))
     project.write('program.ts', program)
     const { diagnostics } = await compile(compiler, project.folder)

@@ -5,7 +5,6 @@ import { createRuleEvaluator, type RuleEvaluator } from '../access/rule-evaluato
 import { keyPermits } from '../access/service-keys.ts'
 import { systemClock } from '../base/clock.ts'
 import { createUuid7 } from '../base/crypto/ids.ts'
-import type { Settings } from '../config/config.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
 import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
@@ -36,6 +35,7 @@ import { type Api, createApi } from './api.ts'
 import type { AppContext } from './context.ts'
 import type { Engines } from './engines.ts'
 import type { Listener } from './listener.ts'
+import { hostEnvironment } from './project-functions.ts'
 
 export interface FeaturesDeps {
   readonly context: AppContext
@@ -240,15 +240,6 @@ const functionsOf = ({ context, engines, listener }: Shared, records: Records, r
     url,
   })
 }
-
-/** What a program needs to run; never the secrets of the server. */
-const hostEnvironment = (environment: Settings['environment']): Record<string, string> =>
-  Object.fromEntries(
-    ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_ENV', 'NODE_EXTRA_CA_CERTS'].flatMap((name) => {
-      const value = environment[name]
-      return value === undefined ? [] : [[name, value]]
-    }),
-  )
 
 /** The sockets of all features, which follow the sessions of their users. */
 function socketsOf({ clock, log }: AppContext, users: Users): Sockets {

@@ -10,6 +10,7 @@ import {
   type SchemaDescription,
   type TableDescription,
 } from '../features/system/schema.ts'
+import type { FunctionOutline } from '../http/pages/openapi-functions.ts'
 import { builtInFieldNames } from '../query/table.ts'
 import { typeOfSchema } from './schema-types.ts'
 
@@ -21,8 +22,8 @@ export interface TypeSource extends SchemaDescription {
   readonly sql?: readonly string[]
 }
 
-export const describeTypes = (config: Config): TypeSource => ({
-  ...describeSchema(config),
+export const describeTypes = (config: Config, functions: readonly FunctionOutline[]): TypeSource => ({
+  ...describeSchema(config, functions),
   broadcasts: config.broadcasts.map(({ name, isPrefix }) => (isPrefix ? `${name}*` : name)),
   kv: [...config.kv.keys()],
   vector: [...config.vector.keys()],
@@ -104,11 +105,13 @@ function print(node: Node, indent: string): string {
   return `{\n${lines.join('')}${indent}}`
 }
 
-/** Functions for the second type of `createClient`; what they return is not known at run time. */
+/** Functions for the second type of `createClient`; what one without a schema returns is not known at run time. */
 function formatFunctions(functions: SchemaDescription['functions'] = {}): string {
-  const members = Object.entries(functions).map(([name, { input, streams }]) => {
+  const members = Object.entries(functions).map(([name, { input, output, streams }]) => {
     const given = input === null ? 'input?: any' : `input: ${typeOfSchema(input)}`
-    const types = `(${given}) => ${streams ? 'AsyncIterable<any>' : 'any'}`
+    // A server of an earlier version does not show it.
+    const result = output ? typeOfSchema(output) : 'any'
+    const types = `(${given}) => ${streams ? `AsyncIterable<${result}>` : result}`
     return `  readonly ${propertyName(name)}: { readonly kind: 'rpc'; readonly types?: ${types} }\n`
   })
   return members.length === 0 ? '' : `\nexport interface Functions {\n${members.join('')}}\n`

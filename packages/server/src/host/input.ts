@@ -1,4 +1,4 @@
-/** Checks of a call before the function runs: its caller, and its input against the schema. */
+/** Checks of a call against its declaration: its caller, its input and its result. */
 import type { RpcFunction } from '../config/sections/functions/exported.ts'
 import { HttpError } from '../config/sections/functions/http-error.ts'
 import type { StandardIssue, StandardSchema } from '../config/sections/functions/standard-schema.ts'
@@ -11,15 +11,15 @@ export function checkCaller({ caller }: RpcFunction, { callerKind, auth }: Invoc
   if (!caller(auth)) throw new HttpError(403, 'access-denied', 'Access denied')
 }
 
-/** The path of a field, such as `items[0].price`; `input` for the input itself. */
-function fieldOf(path: StandardIssue['path']): string {
+/** The path of a field, such as `items[0].price`; `whole` for the value itself. */
+function fieldOf(path: StandardIssue['path'], whole: 'input' | 'output'): string {
   let text = ''
   for (const part of path ?? []) {
     const key = typeof part === 'object' ? part.key : part
     if (typeof key === 'number') text += `[${key}]`
     else text += text === '' ? String(key) : `.${String(key)}`
   }
-  return text === '' ? 'input' : text
+  return text === '' ? whole : text
 }
 
 const issuesMax = 100
@@ -30,7 +30,16 @@ export async function parseInput(schema: StandardSchema | undefined, input: unkn
   const result = await schema['~standard'].validate(input)
   if (!result.issues) return result.value
   const data: Record<string, { code: string; message: string }> = {}
-  for (const { path, message } of result.issues.slice(0, issuesMax)) data[fieldOf(path)] ??= { code: 'type', message }
+  for (const { path, message } of result.issues.slice(0, issuesMax))
+    data[fieldOf(path, 'input')] ??= { code: 'type', message }
   const [field = 'input', first] = Object.entries(data)[0] ?? []
   throw new HttpError(400, 'invalid-input', `${field}: ${first?.message ?? 'is invalid'}`, data)
+}
+
+/** A result, or a value that is yielded, as the schema returns it. Throws where the function has broken its promise. */
+export async function checkOutput(schema: StandardSchema, value: unknown): Promise<unknown> {
+  const result = await schema['~standard'].validate(value)
+  if (!result.issues) return result.value
+  const [first] = result.issues
+  throw new Error(`The result does not fit the schema: ${fieldOf(first?.path, 'output')}: ${first?.message}`)
 }

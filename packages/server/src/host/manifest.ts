@@ -13,7 +13,7 @@ const asJson = (value: unknown): unknown => {
 
 export function describe(name: string, declared: Exported): ManifestEntry {
   const { kind, location, ...rest } = declared
-  const { run: _, types: _types, input, ...options } = rest as Record<string, unknown>
+  const { run: _, types: _types, input, output, ...options } = rest as Record<string, unknown>
   return {
     name,
     kind,
@@ -24,21 +24,22 @@ export function describe(name: string, declared: Exported): ManifestEntry {
         .map(([option, value]) => [option, asJson(value)] as const)
         .filter(([, value]) => value !== undefined),
     ),
-    ...describeInput(input),
+    ...describeSchema('input', input),
+    ...describeSchema('output', output),
   }
 }
 
 /** Whether a function is declared as a generator. One that returns a generator of another function is not known. */
 const isGenerator = (run: unknown): boolean => /GeneratorFunction$/.test((run as object).constructor.name)
 
-/** `input` is a JSON Schema where the library can express it, otherwise true. */
-function describeInput(input: unknown): { readonly input?: unknown } {
-  if (input === undefined) return {}
-  if (!isStandardSchema(input)) return { input: false }
+/** A JSON Schema where the library can express it, otherwise true; false for what is no schema. */
+function describeSchema(side: 'input' | 'output', declared: unknown): Readonly<Record<string, unknown>> {
+  if (declared === undefined) return {}
+  if (!isStandardSchema(declared)) return { [side]: false }
   try {
-    const schema = input['~standard'].jsonSchema?.input({ target: 'draft-2020-12' })
-    return { input: schema && JSON.stringify(schema).length <= functionSchemaCharsMax ? schema : true }
+    const schema = declared['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' })
+    return { [side]: schema && JSON.stringify(schema).length <= functionSchemaCharsMax ? schema : true }
   } catch {
-    return { input: true }
+    return { [side]: true }
   }
 }

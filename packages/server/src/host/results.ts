@@ -34,7 +34,7 @@ export function toJson(value: unknown): string | null {
   return text
 }
 
-type Values = AsyncIterable<unknown> | Iterable<unknown>
+export type Values = AsyncIterable<unknown> | Iterable<unknown>
 
 /** Whether a function yields: what it returned is a generator. */
 export const isStream = (value: unknown): value is Values =>

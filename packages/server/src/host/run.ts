@@ -2,16 +2,17 @@
 import type { Exported } from '../config/sections/functions/exported.ts'
 import { isHttpError } from '../config/sections/functions/http-error.ts'
 import { findLocation } from '../config/sections/functions/location.ts'
+import type { StandardSchema } from '../config/sections/functions/standard-schema.ts'
 import type { BeforeInput, HostFailure, HttpInput } from '../engines/hosts/hosts.ts'
 import type { InvokeMessage } from '../engines/hosts/protocol.ts'
 import { runBefore } from './before.ts'
 import { CallerRefusals } from './caller-refusals.ts'
 import { send } from './channel.ts'
 import { type AnyContext, createContext, type PrepareInput } from './context.ts'
-import { checkCaller, parseInput } from './input.ts'
+import { checkCaller, checkOutput, parseInput } from './input.ts'
 import { currentInvocation } from './log-lines.ts'
 import type { MailTemplates } from './mail-templates.ts'
-import { isStream, StreamWindow, sendResponse, sendStream, toJson } from './results.ts'
+import { isStream, StreamWindow, sendResponse, sendStream, toJson, type Values } from './results.ts'
 import { createSender } from './server-requests.ts'
 
 export interface RunParts {
@@ -109,6 +110,10 @@ const prepareInputFor =
     return { input }
   }
 
+async function* checkEach(values: Values, output: StandardSchema): AsyncGenerator<unknown> {
+  for await (const value of values) yield await checkOutput(output, value)
+}
+
 /** How each kind of function is called. Hooks before writes are called together. */
 const runs: { readonly [Kind in Exclude<Exported['kind'], 'before'>]: Run<Kind> } = {
   onChange: runEvent,
@@ -117,7 +122,10 @@ const runs: { readonly [Kind in Exclude<Exported['kind'], 'before'>]: Run<Kind> 
   onUser: runEvent,
   async rpc(declared, input, ctx, given) {
     checkCaller(declared, given)
-    return declared.run(await parseInput(declared.input, input), ctx)
+    const { output } = declared
+    const result: unknown = await declared.run(await parseInput(declared.input, input), ctx)
+    if (!output) return result
+    return isStream(result) ? checkEach(result, output) : checkOutput(output, result)
   },
   async http(declared, { method, url, headers, body, params }: HttpInput, ctx) {
     const incoming = new Request(url, {

@@ -14,6 +14,9 @@ export const mine = rpc({}, (input, ctx) => ctx.auth?.id ?? 'service')
 export const keyed = rpc({ caller: 'service' }, () => 'ok')
 export const staff = rpc({ caller: (auth) => auth.role === 'admin' }, () => 'ok')
 export const typed = rpc({ caller: 'anyone', input: z.object({ count: z.number().min(1), tags: z.array(z.string()) }) }, ({ count }) => count + 1)
+const shown = z.object({ name: z.string() })
+export const result = rpc({ caller: 'anyone', output: shown }, (input) => ({ ...input, hash: 'hidden' }))
+export const results = rpc({ caller: 'anyone', output: shown }, async function* (names) { for (const name of names) yield { name, hash: 'hidden' } })
 export const few = rpc({ caller: 'anyone', limit: '2/m per user' }, () => 'ok')
 export const refuse = rpc({ caller: 'anyone' }, () => { throw new HttpError(409, 'out-of-stock', 'None left', { left: 0 }) })
 export const fail = rpc({ caller: 'anyone' }, () => { throw new Error('secret detail') })
@@ -57,6 +60,9 @@ export const ticks = http.get('/ticks/:mark', {}, (request, ctx) => {
 export const body = http.all('/body', {}, async (request) => Response.json({ method: request.method, text: await request.text() }))
 `)
 afterAll(() => project.remove())
+
+/** Names the files in which the functions of one test write; the engines share the folder. */
+let marks = 0
 
 const config = {
   databases: {
@@ -148,6 +154,25 @@ describeServer('functions', { config, settings: { projectFolder: project.folder 
     expect((await call('hello', {})).status).toBe(200)
   })
 
+  test('[FN-24] what callers get fits the schema of the result, and nothing else of it is sent', async () => {
+    expect((await call('result', { name: 'a' })).body).toEqual({ name: 'a' })
+    const failed = await call('result', { name: 7 })
+    expect([failed.status, failed.body.slug]).toEqual([500, 'internal'])
+    expect(server.logged()).toContain('The result does not fit the schema: name: ')
+    const found = (await server.service.get('/api/functions')).body.items.find(
+      (one: { name: string }) => one.name === 'result',
+    )
+    expect(found.lastError).toMatchObject({ location: expect.stringMatching(/functions\/index\.ts:\d+/) })
+    const client = createClient(server.url, [functions])
+    expect(await Array.fromAsync(client.stream('results', ['a', 'b']))).toEqual([{ name: 'a' }, { name: 'b' }])
+    const values: unknown[] = []
+    const error = await (async () => {
+      for await (const value of client.stream('results', ['a', 7])) values.push(value)
+    })().catch((thrown) => thrown)
+    expect([values, error.status]).toEqual([[{ name: 'a' }], 500])
+    client.close()
+  })
+
   test('[FN-8] the client calls and streams', async () => {
     const client = createClient(server.url, [functions], { serviceKey: rootKey })
     expect(await client.call<string>('mine')).toBe('service')
@@ -165,13 +190,16 @@ describeServer('functions', { config, settings: { projectFolder: project.folder 
   /** What the function has written into a file of its folder, once it has. */
   async function markOf(name: string): Promise<string> {
     const path = join(project.folder, 'functions', name)
-    while (!existsSync(path)) await server.anonymous.get('/health')
-    return readFileSync(path, 'utf8')
+    for (;;) {
+      const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+      if (text !== '') return text
+      await server.anonymous.get('/health')
+    }
   }
 
   for (const ticks of [0, 3])
     test(`[FN-22] HEAD of a function that streams ends it after ${ticks} chunks, without a body`, async () => {
-      const mark = `head${ticks}`
+      const mark = `head-${++marks}-${ticks}`
       const { status, headers, text } = await server.anonymous.request('HEAD', `/api/fn/ticks/${mark}`)
       expect([status, headers.get('x-ticks'), text]).toEqual([203, String(ticks), ''])
       expect(await markOf(mark)).toBe('HEAD canceled ')
@@ -180,11 +208,12 @@ describeServer('functions', { config, settings: { projectFolder: project.folder 
   test('[FN-22] a silent stream is canceled when its reader leaves', async () => {
     const controller = new AbortController()
     const { signal } = controller
-    const response = await fetch(`${server.url}/api/fn/ticks/left1`, { signal })
+    const mark = `left-${++marks}-1`
+    const response = await fetch(`${server.url}/api/fn/ticks/${mark}`, { signal })
     const first = await response.body?.getReader().read()
     expect(new TextDecoder().decode(first?.value)).toBe('tick')
     controller.abort()
-    expect(await markOf('left1')).toBe('GET canceled ')
+    expect(await markOf(mark)).toBe('GET canceled ')
   })
 
   test('[FN-23] the time of each function is a metric', async () => {

@@ -8,6 +8,8 @@ import { z } from ${JSON.stringify(Bun.resolveSync('zod', import.meta.dir))}
 const tree = z.object({ name: z.string(), get parts() { return z.array(tree) } })
 export const plain = rpc({}, () => 1)
 export const typed = rpc({ input: z.object({ id: z.string(), count: z.number().optional() }) }, () => 1)
+export const shaped = rpc({ output: z.object({ n: z.number() }) }, () => ({ n: 1 }))
+export const counts = rpc({ output: z.number() }, async function* () { yield 1 })
 export const nested = rpc({ input: tree }, () => 1)
 export const opaque = rpc({ input: { '~standard': { version: 1, vendor: 'own', validate: (value) => ({ value }) } } }, () => 1)
 export const dates = rpc({ input: z.object({ at: z.date() }) }, () => 1)
@@ -24,15 +26,17 @@ const settings = { projectFolder: project.folder }
 describeServer('described functions', { config: { api: { schemaEndpoint: true } }, settings }, (server) => {
   test('[FN-19] /api/schema describes rpc functions with the JSON Schema of their input', async () => {
     const { functions } = (await server.anonymous.get('/api/schema')).body
-    expect(Object.keys(functions)).toEqual(['dates', 'nested', 'opaque', 'plain', 'ticks', 'typed'])
-    expect(functions.plain).toEqual({ input: null, streams: false })
+    expect(Object.keys(functions)).toEqual(['counts', 'dates', 'nested', 'opaque', 'plain', 'shaped', 'ticks', 'typed'])
+    expect(functions.plain).toEqual({ input: null, output: null, streams: false })
     expect(functions.typed.input).toMatchObject({
       type: 'object',
       properties: { id: { type: 'string' }, count: { type: 'number' } },
       required: ['id'],
     })
+    expect(functions.shaped.output).toMatchObject({ type: 'object', properties: { n: { type: 'number' } } })
+    expect(functions.counts).toMatchObject({ output: { type: 'number' }, streams: true })
     expect([functions.opaque.input, functions.dates.input]).toEqual([null, null])
-    expect(functions.ticks).toEqual({ input: null, streams: true })
+    expect(functions.ticks).toEqual({ input: null, output: null, streams: true })
     expect(Object.keys((await server.service.get('/api/schema')).body.functions)).toContain('internal')
   })
 
@@ -44,6 +48,10 @@ describeServer('described functions', { config: { api: { schemaEndpoint: true } 
       requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Function.typed' } } } },
     })
     expect(components.schemas['Function.typed'].properties.id).toEqual({ type: 'string' })
+    expect(paths['/api/fn/shaped'].post.responses[200].content['application/json'].schema).toEqual({
+      $ref: '#/components/schemas/Result.shaped',
+    })
+    expect(components.schemas['Result.shaped'].properties).toEqual({ n: { type: 'number' } })
     expect(paths['/api/fn/ticks'].post.responses[200].content).toHaveProperty('text/event-stream')
     expect(paths['/api/fn/reports/{day}'].get.parameters).toMatchObject([{ name: 'day', in: 'path' }])
     expect(Object.keys(paths['/api/fn/any']).toSorted()).toEqual(['delete', 'get', 'patch', 'post', 'put'])

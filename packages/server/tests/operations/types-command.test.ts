@@ -1,6 +1,6 @@
 /** `plinth types`: from a configuration, and from a server. */
 import { expect, test } from 'bun:test'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openCommandLine } from '../harness/processes/command-line.ts'
 
@@ -114,6 +114,44 @@ test('the types of the configuration are written, and not again while they are t
   writeFileSync(fileOf('plinth.config.ts'), config.replace('title:', 'headline:'))
   expect((await commandLine.run(['types'])).out).toBe('Wrote plinth.d.ts\n')
   expect(readFileSync(fileOf('plinth.d.ts'), 'utf8')).toBe(declarations.replace('title', 'headline'))
+})
+
+test('[FN-20] the functions beside the configuration are read, without a server, its data or values of secrets', async () => {
+  const zod = JSON.stringify(Bun.resolveSync('zod', import.meta.dir))
+  writeFileSync(fileOf('plinth.config.ts'), config)
+  mkdirSync(fileOf('functions'))
+  const path = fileOf('functions/index.ts')
+  writeFileSync(
+    path,
+    `import { functionsFor, secret } from 'plinth/functions'
+import { z } from ${zod}
+const { rpc, webhook, schedule } = functionsFor()
+const [input, output] = [z.object({ id: z.string() }), z.object({ ok: z.boolean() })]
+export const rename = rpc({ input, output }, () => ({ ok: true }))
+export const ticks = rpc({ caller: 'anyone', output: z.number() }, async function* () { yield 1 })
+export const internal = rpc({ caller: 'service' }, () => 1)
+export const sent = webhook('shared.posts', { url: secret('RECEIVER'), secret: secret('KEY') })
+export const nightly = schedule('0 3 * * *', {}, () => 1)
+`,
+  )
+  try {
+    expect(await commandLine.run(['types', '--out', 'functions.d.ts'])).toMatchObject({ error: '', code: 0 })
+    const rename = '(input: { readonly "id": string }) => { readonly "ok": boolean }'
+    expect(readFileSync(fileOf('functions.d.ts'), 'utf8')).toBe(`${declarations}
+export interface Functions {
+  readonly internal: { readonly kind: 'rpc'; readonly types?: (input?: any) => any }
+  readonly rename: { readonly kind: 'rpc'; readonly types?: ${rename} }
+  readonly ticks: { readonly kind: 'rpc'; readonly types?: (input?: any) => AsyncIterable<number> }
+}
+`)
+    expect(existsSync(fileOf('data'))).toBe(false)
+    writeFileSync(path, `${readFileSync(path, 'utf8')}export const wrong = schedule('0 3 * *', {}, () => 1)\n`)
+    const wrong = await commandLine.run(['types', '--out', 'functions.d.ts'])
+    expect(wrong).toMatchObject({ code: 1, out: '' })
+    expect(wrong.error).toContain('functions/index.ts:10: wrong: cron: "0 3 * *" is not a schedule')
+  } finally {
+    rmSync(fileOf('functions'), { recursive: true })
+  }
 })
 
 test('names of sections that only the configuration contains are written too, in a new folder', async () => {

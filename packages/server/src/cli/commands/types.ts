@@ -1,7 +1,8 @@
 /** `plinth types`: writes the types of a configuration for clients that cannot import it. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { findServiceKey, loadConfig } from '../../config/load.ts'
+import { readProjectFunctions } from '../../app/project-functions.ts'
+import { findServiceKey, loadConfig, readEnvironment } from '../../config/load.ts'
 import { ApiError, apiError } from '../../errors.ts'
 import type { SchemaDescription } from '../../features/system/schema.ts'
 import { createAdminCall, parseAddress } from '../admin-call.ts'
@@ -20,8 +21,8 @@ export const typesCommand: Command = {
 createClient<import('./plinth').Config>(url, …). Programs beside the configuration
 use \`typeof config\`, which also types what the handlers of rooms take and return.
 
-Functions are written as \`Functions\` where the server shows them:
-createClient<Config, Functions>(url, …).
+Functions are written as \`Functions\`: createClient<Config, Functions>(url, …). Their inputs
+and results have types where the schemas \`input\` and \`output\` express them.
 
 With --url the types come from the server's /api/schema, which its configuration
 enables with api.schemaEndpoint; with 'authenticated' give PLINTH_SERVICE_KEY.`,
@@ -41,8 +42,9 @@ enables with api.schemaEndpoint; with 'authenticated' give PLINTH_SERVICE_KEY.`,
 }
 
 async function readConfig(path: string | undefined): Promise<TypeSource> {
-  const { config } = await loadConfig(resolve(path || 'plinth.config.ts'), 'development', '')
-  return describeTypes(config)
+  const file = resolve(path || 'plinth.config.ts')
+  const { config } = await loadConfig(file, 'development', '')
+  return describeTypes(config, await readProjectFunctions(config, dirname(file), readEnvironment()))
 }
 
 async function readServer(url: string): Promise<TypeSource> {

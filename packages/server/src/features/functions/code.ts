@@ -51,9 +51,48 @@ const outlineOf = (definition: RpcDefinition | HttpDefinition): FunctionOutline 
         kind: 'rpc',
         name: definition.name,
         input: definition.inputSchema,
+        output: definition.outputSchema,
         streams: definition.streams,
         isInternal: definition.caller === 'service',
       }
+
+/** The module of functions, if there is one. Throws `ConfigError` if the configuration names a folder without it. */
+function findModule({ folder, isRequired }: Config['functions'], projectFolder: string): string | null {
+  const names = ['index.ts', 'index.js', 'index.mjs'].map((name) => join(projectFolder, folder, name))
+  const found = names.find((name) => existsSync(name))
+  if (!found && isRequired) throw new ConfigError(`functions.folder: there is no ${join(folder, 'index.ts')}`)
+  return found ?? null
+}
+
+const loadError = (cause: LoadError, entry: string, folder: string): ConfigError =>
+  new ConfigError(`${relative(folder, entry)} does not load:\n${cause.message}`, cause.files, { cause })
+
+const outlinesOf = (definitions: readonly FunctionDefinition[]): readonly FunctionOutline[] => [
+  ...definitions.filter((one) => one.kind === 'rpc').map(outlineOf),
+  ...definitions.filter((one) => one.kind === 'http').map(outlineOf),
+]
+
+/** The functions of a project that callers can invoke. Needs no values of secrets. Throws `ConfigError`. */
+export async function readOutlines(
+  hosts: Pick<FunctionHosts, 'load'>,
+  config: Config,
+  projectFolder: string,
+): Promise<readonly FunctionOutline[]> {
+  const entry = findModule(config.functions, projectFolder)
+  if (entry === null) return []
+  let outlines: readonly FunctionOutline[] = []
+  try {
+    await hosts.load(entry, (manifest) => {
+      const withoutSecrets = { ...manifest, secrets: [] }
+      const checked = checkManifest(withoutSecrets, { config, secrets: new Map(), folder: projectFolder })
+      if (checked.issues.length > 0) throw new ConfigError(checked.issues.join('\n'), manifest.files)
+      outlines = outlinesOf(checked.definitions)
+    })
+  } catch (error) {
+    throw error instanceof LoadError ? loadError(error, entry, projectFolder) : error
+  }
+  return outlines
+}
 
 export class FunctionCode {
   readonly #deps: CodeDeps
@@ -73,24 +112,14 @@ export class FunctionCode {
     this.#listeners.push(listener)
   }
 
-  /** The module, if there is one. Throws `ConfigError` if the configuration names a folder without it. */
-  #find({ folder, isRequired }: Config['functions']): string | null {
-    const { projectFolder } = this.#deps
-    if (projectFolder === null) return null
-    const names = ['index.ts', 'index.js', 'index.mjs'].map((name) => join(projectFolder, folder, name))
-    const found = names.find((name) => existsSync(name))
-    if (!found && isRequired) throw new ConfigError(`functions.folder: there is no ${join(folder, 'index.ts')}`)
-    return found ?? null
-  }
-
   /**
    * Loads the current files and puts them into force. Throws `ConfigError` with every problem; the previous code stays
    * in force.
    */
   async load(config: Config): Promise<void> {
-    const { hosts, log } = this.#deps
-    const entry = this.#find(config.functions)
-    if (entry === null) {
+    const { hosts, projectFolder, log } = this.#deps
+    const entry = projectFolder === null ? null : findModule(config.functions, projectFolder)
+    if (entry === null || projectFolder === null) {
       this.#enter(none)
       return
     }
@@ -101,8 +130,7 @@ export class FunctionCode {
         next = await this.#check(manifest, config)
       })
     } catch (error) {
-      if (error instanceof LoadError) throw new ConfigError(this.#describe(error, entry), error.files, { cause: error })
-      throw error
+      throw error instanceof LoadError ? loadError(error, entry, projectFolder) : error
     }
     this.#enter(next)
     log.info('functions.loaded', { functions: next.definitions.length, ms: Math.round(performance.now() - startMs) })
@@ -122,11 +150,6 @@ export class FunctionCode {
     for (const listener of this.#listeners) listener(loaded)
   }
 
-  #describe({ message }: LoadError, entry: string): string {
-    const shown = relative(this.#deps.projectFolder ?? '', entry)
-    return `${shown} does not load:\n${message}`
-  }
-
   async #check(manifest: Manifest, config: Config): Promise<LoadedFunctions> {
     const { readSecrets, projectFolder } = this.#deps
     const secrets = await readSecrets(manifest.secrets.map(({ name }) => name))
@@ -140,7 +163,7 @@ export class FunctionCode {
     const rpcs = definitions.filter((definition): definition is RpcDefinition => definition.kind === 'rpc')
     return {
       definitions,
-      outlines: [...rpcs, ...https].map(outlineOf),
+      outlines: outlinesOf(definitions),
       hooks: hooksInOrder(definitions, manifest.files),
       served: { rpc: new Map(rpcs.map((definition) => [definition.name, definition])), paths: createHttpPaths(https) },
       secrets: Object.fromEntries(secrets),

@@ -211,7 +211,11 @@ const schemaSchema = z.object({
   rooms: z.record(z.string(), z.object({ actions: z.array(z.string()) })),
   functions: z.record(
     z.string(),
-    z.object({ input: z.record(z.string(), z.unknown()).nullable(), streams: z.boolean() }),
+    z.object({
+      input: z.record(z.string(), z.unknown()).nullable(),
+      output: z.record(z.string(), z.unknown()).nullable(),
+      streams: z.boolean(),
+    }),
   ),
 })
 

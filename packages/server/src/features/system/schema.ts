@@ -42,8 +42,16 @@ export interface SchemaDescription {
   readonly buckets: readonly string[]
   /** The types of the actions that clients may send to rooms of a namespace. */
   readonly rooms: Readonly<Record<string, { readonly actions: readonly string[] }>>
-  /** Functions of kind `rpc`, with the JSON Schema of their input where it is known. */
-  readonly functions: Readonly<Record<string, { readonly input: object | null; readonly streams: boolean }>>
+  /** Functions of kind `rpc`. */
+  readonly functions: Readonly<Record<string, FunctionDescription>>
+}
+
+export interface FunctionDescription {
+  /** The JSON Schema of the input, where it is known. */
+  readonly input: object | null
+  /** That of the result, or of each value that it yields. */
+  readonly output: object | null
+  readonly streams: boolean
 }
 
 /** Describes everything that is declared, in order of declaration. */
@@ -63,7 +71,11 @@ export function describeSchema(
       [...rooms].map(([name, { code }]) => [name, { actions: Object.keys(code.actions ?? {}) }]),
     ),
     functions: Object.fromEntries(
-      functions.flatMap((one) => (one.kind === 'rpc' ? [[one.name, { input: one.input, streams: one.streams }]] : [])),
+      functions.flatMap((one) => {
+        if (one.kind !== 'rpc') return []
+        const { name, input, output, streams } = one
+        return [[name, { input, output, streams }]]
+      }),
     ),
   }
 }

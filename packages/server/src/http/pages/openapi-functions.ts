@@ -7,6 +7,8 @@ export type FunctionOutline =
       readonly name: string
       /** The JSON Schema of its input; null where there is none. */
       readonly input: object | null
+      /** That of its result, or of each value that it yields; null where there is none. */
+      readonly output: object | null
       /** Whether it responds with server-sent events. */
       readonly streams: boolean
       /** Whether only service keys may call it. */
@@ -33,7 +35,8 @@ export function describeFunctions(functions: readonly FunctionOutline[]): Descri
   const schemas: Record<string, unknown> = {}
   for (const outline of functions) {
     if (outline.kind === 'rpc') {
-      const { name, input } = outline
+      const { name, input, output } = outline
+      if (output) schemas[`Result.${name}`] = withReferences(output, `#/components/schemas/Result.${name}`)
       if (input) schemas[`Function.${name}`] = withReferences(input, `#/components/schemas/Function.${name}`)
       paths[`${prefix}/${name}`] = { ...paths[`${prefix}/${name}`], post: describeCall(outline) }
       continue
@@ -51,8 +54,9 @@ export function describeFunctions(functions: readonly FunctionOutline[]): Descri
   return { paths, schemas }
 }
 
-function describeCall({ name, input, streams, isInternal }: FunctionOutline & { kind: 'rpc' }): Json {
+function describeCall({ name, input, output, streams, isInternal }: FunctionOutline & { kind: 'rpc' }): Json {
   const schema = input ? { $ref: `#/components/schemas/Function.${name}` } : {}
+  const result = output && !streams ? { $ref: `#/components/schemas/Result.${name}` } : {}
   const type = streams ? 'text/event-stream' : 'application/json'
   return {
     operationId: `fn.${name}`,
@@ -61,7 +65,10 @@ function describeCall({ name, input, streams, isInternal }: FunctionOutline & { 
     security: isInternal ? [{ serviceKey: [] }] : anyone,
     requestBody: { required: input !== null, content: { 'application/json': { schema } } },
     responses: {
-      200: { description: streams ? 'Its values, an event each' : 'Its result', content: { [type]: { schema: {} } } },
+      200: {
+        description: streams ? 'Its values, an event each' : 'Its result',
+        content: { [type]: { schema: result } },
+      },
       ...failed,
     },
   }

@@ -54,6 +54,8 @@ export interface RpcFunction<Input = Untyped, Output = unknown> extends Declarat
   /** What a client sends and receives; only a type. */
   readonly types?: (input: Input) => Output
   readonly input?: StandardSchema | undefined
+  /** Of the result, or of each value that the function yields. */
+  readonly output?: StandardSchema | undefined
   readonly run: (input: Untyped, ctx: Untyped) => unknown
 }
 

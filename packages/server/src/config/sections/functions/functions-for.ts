@@ -29,17 +29,37 @@ type Untyped = any
 
 type Awaitable<T> = T | Promise<T>
 
+type Yielded<Value> = AsyncIterable<Value> | Iterable<Value>
+
+/** What a function with a schema of its result may return. */
+type Returnable<Schema> = Awaitable<SchemaInput<Schema> | Yielded<SchemaInput<Schema>>>
+
+/** What its callers get. */
+type Answer<Schema, Returned> =
+  Awaited<Returned> extends Iterator<unknown> | AsyncIterator<unknown>
+    ? AsyncIterable<SchemaOutput<Schema>>
+    : SchemaOutput<Schema>
+
 interface Rpc<Config> {
   /**
    * A function that clients call: `POST /api/fn/{name}` with the input as JSON. What does not fit the schema `input` is
-   * refused with 400. An asynchronous generator streams its values.
+   * refused with 400. An asynchronous generator streams its values. With the schema `output`, callers get what it makes
+   * of the result or of each value; a result that does not fit is a fault of the function.
    */
+  <Schema extends StandardSchema, Result extends StandardSchema, Returned extends Returnable<Result>>(
+    options: RpcOptions & { readonly input: Schema; readonly output: Result },
+    run: (input: SchemaOutput<Schema>, ctx: CallerContext<Config>) => Returned,
+  ): RpcFunction<SchemaInput<Schema>, Answer<Result, Returned>>
+  <Result extends StandardSchema, Returned extends Returnable<Result>, Input = Untyped>(
+    options: RpcOptions & { readonly input?: undefined; readonly output: Result },
+    run: (input: Input, ctx: CallerContext<Config>) => Returned,
+  ): RpcFunction<Input, Answer<Result, Returned>>
   <Schema extends StandardSchema, Output>(
-    options: RpcOptions & { readonly input: Schema },
+    options: RpcOptions & { readonly input: Schema; readonly output?: undefined },
     run: (input: SchemaOutput<Schema>, ctx: CallerContext<Config>) => Output,
   ): RpcFunction<SchemaInput<Schema>, Output>
   <Output, Input = Untyped>(
-    options: RpcOptions & { readonly input?: undefined },
+    options: RpcOptions & { readonly input?: undefined; readonly output?: undefined },
     run: (input: Input, ctx: CallerContext<Config>) => Output,
   ): RpcFunction<Input, Output>
 }
@@ -141,7 +161,7 @@ export const functionsFor = <Config = unknown>(): FunctionsFor<Config> =>
       declare<BeforeFunction>({ kind: 'before', table, on, run }),
     onChange: (table: string, options: ChangeOptions, run: ChangeFunction['run']) =>
       declare<ChangeFunction>({ ...options, kind: 'onChange', table, run }),
-    rpc: (options: RpcOptions & { input?: StandardSchema }, run: RpcFunction['run']) =>
+    rpc: (options: RpcOptions & { input?: StandardSchema; output?: StandardSchema }, run: RpcFunction['run']) =>
       declare<RpcFunction>({ ...options, kind: 'rpc', run }),
     http: {
       get: httpOf('get'),

@@ -1,4 +1,4 @@
-/** The part of Standard Schema (https://standardschema.dev) that validates inputs: zod, valibot, arktype and others. */
+/** The part of Standard Schema (https://standardschema.dev) that validates: zod, valibot, arktype and others. */
 
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -6,7 +6,10 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly vendor: string
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
     /** Of Standard JSON Schema, where the library supports it. */
-    readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => Record<string, unknown> }
+    readonly jsonSchema?: {
+      readonly input: (options: { readonly target: string }) => Record<string, unknown>
+      readonly output?: (options: { readonly target: string }) => Record<string, unknown>
+    }
     readonly types?: { readonly input: Input; readonly output: Output } | undefined
   }
 }
@@ -22,7 +25,7 @@ export interface StandardIssue {
 
 /** What a schema accepts, and what it returns. */
 export type SchemaInput<Schema> = Schema extends StandardSchema<infer Input, unknown> ? Input : never
-export type SchemaOutput<Schema> = Schema extends StandardSchema<never, infer Output> ? Output : never
+export type SchemaOutput<Schema> = Schema extends StandardSchema<infer _Input, infer Output> ? Output : never
 
 export const isStandardSchema = (value: unknown): value is StandardSchema =>
   ((typeof value === 'object' && value !== null) || typeof value === 'function') &&

@@ -29,6 +29,8 @@ export interface RpcDefinition extends Named, Invocable {
   readonly caller: 'anyone' | 'user' | 'service' | 'function'
   /** The JSON Schema of the input; null if there is none. */
   readonly inputSchema: object | null
+  /** The JSON Schema of the result, or of each value that it yields; null if there is none. */
+  readonly outputSchema: object | null
   /** Whether it yields. */
   readonly streams: boolean
 }

@@ -18,7 +18,7 @@ const timeout = parsedWith(parseDuration).refine(
 const jobTimeout = timeout.nullable().default(null)
 const retries = z.int().min(0).max(100).nullable().default(null)
 const where = z.record(z.string(), z.unknown()).nullable().default(null)
-const input = z
+const schema = z
   .union([z.literal(true), z.record(z.string(), z.unknown())], {
     error: 'must be a Standard Schema, such as one of zod or valibot',
   })
@@ -55,7 +55,8 @@ const shapes = {
       .default('user'),
     limit,
     timeout: timeout.default(functionTimeoutMs),
-    input,
+    input: schema,
+    output: schema,
     streams: z.literal(true).optional(),
   }),
   http: strictObject({
@@ -74,7 +75,7 @@ const shapes = {
   }),
   queue: strictObject({
     queue: z.string().regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, or any of _ . -'),
-    input,
+    input: schema,
     concurrency: z.int().min(1).max(1000).nullable().default(null),
     rate: limit,
     retries,
@@ -101,13 +102,14 @@ type Named = Pick<FunctionDefinition, 'name' | 'location'>
 const definers: { readonly [K in Kind]: (named: Named, shaped: Shaped<K>) => FunctionDefinition } = {
   before: (named, shaped) => ({ ...named, kind: 'before', ...shaped }),
   onChange: (named, { timeout: timeoutMs, ...shaped }) => ({ ...named, kind: 'onChange', ...shaped, timeoutMs }),
-  rpc: (named, { timeout: timeoutMs, input: schema, caller, streams, ...shaped }) => ({
+  rpc: (named, { timeout: timeoutMs, input, output, caller, streams, ...shaped }) => ({
     ...named,
     kind: 'rpc',
     ...shaped,
     caller: caller === true ? 'function' : caller,
     timeoutMs,
-    inputSchema: typeof schema === 'object' ? schema : null,
+    inputSchema: typeof input === 'object' ? input : null,
+    outputSchema: typeof output === 'object' ? output : null,
     streams: streams === true,
   }),
   http: (named, { timeout: timeoutMs, ...shaped }) => ({ ...named, kind: 'http', ...shaped, timeoutMs }),

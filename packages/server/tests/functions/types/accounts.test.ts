@@ -3,8 +3,8 @@
  * on an `@ts-expect-error` that is not followed by an error.
  */
 import { expect, test } from 'bun:test'
-import { defineConfig } from '../../src/config/define.ts'
-import { functionsFor, HttpError } from '../../src/config/sections/functions/define-functions.ts'
+import { defineConfig } from '../../../src/config/define.ts'
+import { functionsFor, HttpError } from '../../../src/config/sections/functions/define-functions.ts'
 
 const text = { type: 'string' } as const
 const config = defineConfig({
