@@ -244,6 +244,26 @@ describeServer('search with a ranking', { config }, (server) => {
     expect(await ids('typos', 'mannhiem')).toEqual([])
   })
 
+  test('[DB-SEARCH-10] writers that add, change and remove the same words at once leave a complete index', async () => {
+    const words = times(30, (n) => `shared${String.fromCodePoint(97 + n)}word`)
+    const path = `${pathOf('weighted')}/batch`
+    const write = (n: number): Promise<number> => {
+      const ordered = n % 2 === 0 ? words : words.toReversed()
+      const inserts = times(10, (at) => ({ id: `w${n}-${at}`, title: ordered[at], body: ordered.join(' ') }))
+      return server.service.post(path, { inserts }).then(({ status }) => status)
+    }
+    expect(new Set(await Promise.all(times(12, write)))).toEqual(new Set([200]))
+    const change = (n: number): Promise<number> => {
+      const updates = times(5, (at) => ({ id: `w${n}-${at}`, data: { title: 'changed', body: words[n] } }))
+      const deletes = times(3, (at) => `w${n}-${9 - at}`)
+      return server.service.post(path, { updates, deletes }).then(({ status }) => status)
+    }
+    expect(new Set(await Promise.all(times(12, change)))).toEqual(new Set([200]))
+    // Two records of each batch have all words, and five of one batch have one of them.
+    for (const [n, word] of words.entries()) expect((await page('weighted', word)).total).toBe(n < 12 ? 24 + 5 : 24)
+    expect((await page('weighted', 'changed')).total).toBe(60)
+  })
+
   test('[DB-SEARCH-11] pages continue in the order, with any limit', async () => {
     await insert(
       'strict',
