@@ -145,6 +145,7 @@ describe('buildOpenApi', () => {
             kind: { type: 'string', required: false, unique: false, enum: ['a'] },
             at: { type: 'datetime', required: false, unique: false },
             tags: { type: 'json', required: false, unique: false },
+            spot: { type: 'geo', required: false, unique: false },
             authorId: { type: 'string', required: true, unique: false, references: 'authors' },
           },
         },
@@ -155,7 +156,7 @@ describe('buildOpenApi', () => {
       title: 'Error',
       description: 'A record of namespace `shared`',
       type: 'object',
-      required: ['id', 'title', 'views', 'kind', 'at', 'tags', 'authorId'],
+      required: ['id', 'title', 'views', 'kind', 'at', 'tags', 'spot', 'authorId'],
       properties: {
         id: { type: 'string', 'x-unique': true },
         title: { type: ['string', 'null'], minLength: 1, maxLength: 9, pattern: '^a' },
@@ -163,6 +164,15 @@ describe('buildOpenApi', () => {
         kind: { type: ['string', 'null'], enum: ['a', null] },
         at: { type: ['string', 'null'], format: 'date-time' },
         tags: {},
+        spot: {
+          type: ['array', 'null'],
+          prefixItems: [
+            { type: 'number', minimum: -180, maximum: 180 },
+            { type: 'number', minimum: -90, maximum: 90 },
+          ],
+          minItems: 2,
+          maxItems: 2,
+        },
         authorId: { type: 'string', description: 'The id of a record of `authors`' },
       },
     })

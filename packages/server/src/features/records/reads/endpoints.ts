@@ -28,7 +28,9 @@ const paging = {
   offset: integerParam({ min: 0, description: 'Records to skip, instead of page' }),
 }
 const filtering = {
-  filter: textParam('Conditions that must all match: [["field","==",value],…]'),
+  filter: textParam(
+    'Conditions that must all match: [["field","==",value],…]; with ["field","near",[longitude,latitude,"5km"]] items have `distances`',
+  ),
   orFilter: textParam(`Conditions of which at least one must match, at most ${orFilterConditionsMax}`),
   filters: textParam('Alias of filter'),
   orFilters: textParam('Alias of orFilter'),
@@ -43,7 +45,7 @@ const versions = flagParam('1: the response has `versions`')
 
 const listQuery = z.object({
   ...filtering,
-  sort: textParam('field:asc or field:desc, comma-separated'),
+  sort: textParam('field:asc or field:desc, comma-separated; field.distance of a geo field with near'),
   fields,
   include,
   ...paging,
