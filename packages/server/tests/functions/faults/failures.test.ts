@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { manualClock } from '../../../src/base/clock.ts'
+import { KiB, MiB } from '../../../src/limits/units.ts'
 import { open } from '../../harness/config.ts'
 import { openFunctionProject } from '../../harness/functions.ts'
 import { openCommandLine } from '../../harness/processes/command-line.ts'
@@ -30,6 +31,7 @@ export const refuses = queue('refuses', { retries: 0 }, () => { throw new HttpEr
 export const stuck = queue('stuck', { retries: 0, timeout: '1s' }, () => new Promise(() => {}))
 export const answers = webhook('shared.answered', { url: secret('ANSWERS'), secret: secret('KEY'), on: ['insert'] })
 export const redirects = webhook('shared.redirected', { url: secret('REDIRECTS'), secret: secret('KEY'), on: ['insert'] })
+export const floods = webhook('shared.flooded', { url: secret('FLOODS'), secret: secret('KEY'), on: ['insert'] })
 export const inside = webhook('shared.private', { url: 'http://10.255.255.1/hook', secret: secret('KEY'), on: ['insert'] })
 `
 const lineOf = (name: string): number => 3 + code.split('\n').findIndex((line) => line.includes(`const ${name} =`))
@@ -37,18 +39,29 @@ const project = openFunctionProject(code)
 afterAll(() => project.remove())
 
 let isUp = false
+let floodedBytes = 0
+/** 10 GB, as far as they are read. */
+const flood = (): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    pull(controller) {
+      floodedBytes += 64 * KiB
+      if (floodedBytes > 10 * 1024 * MiB) controller.close()
+      else controller.enqueue(new Uint8Array(64 * KiB))
+    },
+  })
 const receiver = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
   fetch({ url }) {
     if (url.endsWith('/redirects')) return new Response(null, { status: 307, headers: { Location: '/answers' } })
+    if (url.endsWith('/floods')) return new Response(flood())
     return new Response(null, { status: isUp ? 204 : 500 })
   },
 })
 afterAll(() => receiver.stop(true))
 
 const tables = ['throwing', 'hanging', 'exiting', 'spinning', 'shaped', 'typed', 'looping', 'paired']
-const sent = ['answered', 'redirected', 'private']
+const sent = ['answered', 'redirected', 'flooded', 'private']
 const table = { schema: { title: { type: 'string' } }, access: open } as const
 const config = {
   databases: { shared: { tables: Object.fromEntries([...tables, ...sent].map((name) => [name, table])) } },
@@ -59,6 +72,7 @@ const environment = {
   ...process.env,
   ANSWERS: `${url}/answers`,
   REDIRECTS: `${url}/redirects`,
+  FLOODS: `${url}/floods`,
   KEY: `whsec_${randomBytes(32).toString('base64')}`,
 }
 const clock = manualClock(Date.now())
@@ -128,10 +142,13 @@ describeServer('failures', { config, clock, settings: { projectFolder: project.f
 
   test('[FN-21] webhooks whose receivers fail are named with their place, until one is accepted', async () => {
     for (const name of sent) expect((await insert(name)).status).toBe(201)
-    for (const name of ['answers', 'redirects', 'inside']) await attempted(name)
+    for (const name of ['answers', 'redirects', 'floods', 'inside']) await attempted(name)
     await expectNamed('answers', 'answered 500')
     await expectNamed('redirects', 'answered 307')
     await expectNamed('inside', 'not public')
+    // The status has accepted the message, whatever follows it.
+    expect((await find('floods')).state).toBe('active')
+    expect(floodedBytes).toBeLessThan(16 * MiB)
     isUp = true
     await insert('answered')
     while ((await find('answers')).state !== 'active');

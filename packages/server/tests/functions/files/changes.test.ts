@@ -53,6 +53,12 @@ export const stamp = onChange('storage.stamped', {}, async (event, ctx) => {
   await ctx.files('stamped').setMetadata(event.after.key, { stamped: event.change.id })
 })
 export const sent = webhook('storage.sent', { url: 'http://127.0.0.1:${receiver.port}/', secret: '${secret}', fields: ['key', 'size', 'customMetadata'] })
+export const copy = queue('copy', {}, async ({ from }, ctx) => {
+  const { files } = ctx
+  await files('files').upload(ctx.jobId, 'attempt ' + ctx.attempt)
+  await files('files').delete(from).catch((error) => { if (error.slug !== 'not-found') throw error })
+  if (ctx.attempt === 1) throw new Error('after the files')
+})
 export const put = rpc({ caller: 'service' }, (key, ctx) => ctx.files('files').upload(key, 'by function'))
 `)
 afterAll(() => project.remove())
@@ -196,6 +202,17 @@ describeServer('after changes of files', { config, clock, settings: { projectFol
     expect(await titles('audit', 'f')).toEqual(['insert [null,1,{"fails":"yes"}]', 'update [1,2,{}]'])
     await store(service, 'files', { key: 'hopeless', content: '' })
     while ((await jobs('queue=hopeless&status=dead')).length === 0) await step()
+  })
+
+  test('[FN-EFFECT-3] files of an attempt that is repeated are stored again under their keys', async () => {
+    await store(service, 'files', { key: 'source', content: '1' })
+    const { jobId } = (await service.post('/api/functions/jobs', { queue: 'copy', input: { from: 'source' } })).body
+    while ((await jobs('queue=copy&status=done')).length === 0) await step()
+    await settled()
+    expect((await service.get(filePath('files', jobId))).text).toBe('attempt 2')
+    expect((await service.get(filePath('files', 'source'))).status).toBe(404)
+    expect(await titles('audit', jobId)).toEqual(['insert [null,9,{}]', 'update [9,9,{}]'])
+    expect(await titles('audit', 'source')).toHaveLength(2)
   })
 
   test('[FN-CHANGE-3] a function is not run by its own changes of files', async () => {
