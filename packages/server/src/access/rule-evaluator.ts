@@ -26,6 +26,7 @@ export const subjectTable = (name: string): Table =>
     hidden: new Set<string>(),
     indexes: Object.freeze([]),
     search: Object.freeze([]),
+    computed: Object.freeze([]),
   })
 
 /** Finds tables by name for such rules: first in `own` (an instance's namespace), then in `shared`. */

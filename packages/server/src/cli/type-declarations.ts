@@ -41,12 +41,13 @@ const defaultOf = (value: unknown): string => (typeof value === 'object' ? 'obje
 const nodeOf = <T>(members: Readonly<Record<string, T>>, map: (value: T, name: string) => Node): Node =>
   Object.fromEntries(Object.entries(members).map(([name, value]) => [name, map(value, name)]))
 
-function nodeOfField({ type, required, default: value, enum: values, references }: FieldDescription): Node {
+function nodeOfField({ type, required, default: value, enum: values, references, readOnly }: FieldDescription): Node {
   return {
     type: literal(type),
     ...(required ? { required: 'true' } : {}),
     ...(value === undefined || value === null ? {} : { default: defaultOf(value) }),
     ...(references === undefined ? {} : { references: literal(references) }),
+    ...(readOnly ? { computed: 'true' } : {}),
     ...(values ? { enum: `readonly [${values.map(literal).join(', ')}]` } : {}),
   }
 }

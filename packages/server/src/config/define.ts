@@ -7,7 +7,7 @@ import type { Part, Unknown } from './define-parts.ts'
 import type { AnalyticsOptions } from './sections/analytics/define-analytics.ts'
 import type { AuthOptions } from './sections/auth/define-auth.ts'
 import type { BroadcastConfig } from './sections/broadcasts/define-broadcasts.ts'
-import type { NamespaceConfig } from './sections/databases/define-tables.ts'
+import type { ComputedParameters, NamespaceConfig } from './sections/databases/define-tables.ts'
 import type { FunctionsOptions } from './sections/functions/define-options.ts'
 import type { KvConfig } from './sections/kv/define-kv.ts'
 import type { PushOptions } from './sections/push/define-push.ts'
@@ -22,6 +22,14 @@ export type { Filter, FilterValue, RuleOp } from '../access/filter.ts'
 export { and, exists, field, not, or, where } from '../access/filter.ts'
 export type { FieldType } from '../query/table.ts'
 export type { BroadcastConfig } from './sections/broadcasts/define-broadcasts.ts'
+export { when } from './sections/databases/computed/build-expression.ts'
+export type {
+  BooleanExpression,
+  ComputedOperands,
+  DatetimeExpression,
+  NumberExpression,
+  TextExpression,
+} from './sections/databases/computed/define-computed.ts'
 export type {
   AccessConfig,
   FieldConfig,
@@ -111,7 +119,12 @@ export interface PlinthConfig<C = Unknown, D = Part<C, 'databases'>, B = Part<Pa
  */
 type Inferred<C> = [C] extends [never] ? C : object
 
+/** Types the parameters of the expressions of computed fields. */
+type WithParameters<D> = { readonly [Section in keyof PlinthConfig]?: unknown } & {
+  readonly databases?: ComputedParameters<D>
+}
+
 /** Infers the type of a configuration, with all of its literals, and returns it unchanged. */
-export function defineConfig<const C>(config: PlinthConfig<C> & Inferred<C>): C {
+export function defineConfig<const C, const D>(config: PlinthConfig<C> & WithParameters<D> & Inferred<C>): C {
   return config as C
 }

@@ -23,13 +23,14 @@ import { type ConfigIssue, type Path, suggest } from './issues.ts'
 import { analyticsShape } from './sections/analytics/analytics.ts'
 import { authShape } from './sections/auth/auth.ts'
 import { broadcastsShape } from './sections/broadcasts/broadcasts.ts'
+import type { Compute } from './sections/databases/computed/read-computed.ts'
 import { functionsShape } from './sections/functions/functions.ts'
 import { kvShape } from './sections/kv/kv.ts'
 import { pushShape } from './sections/push/push.ts'
 import { roomsShape } from './sections/rooms/rooms.ts'
 import { sqlShape } from './sections/sql/sql.ts'
 import { vectorShape } from './sections/vector/vector.ts'
-import { byteSize, isFunction, parsedWith, ruleShape, strictObject } from './shape-parts.ts'
+import { byteSize, isAsynchronous, isFunction, parsedWith, ruleShape, strictObject } from './shape-parts.ts'
 
 const fieldTypes = [
   'string',
@@ -59,6 +60,10 @@ export const fieldShape = strictObject({
     .optional(),
   references: z.string().optional(),
   index: z.boolean().default(false),
+  computed: z
+    .custom<Compute>(isFunction, 'must be a function of the fields')
+    .refine((value) => !isAsynchronous(value), 'must not be asynchronous')
+    .optional(),
 })
 export type WrittenField = z.output<typeof fieldShape>
 

@@ -58,6 +58,20 @@ export const removalBoundsMax = 500
 /** Versions follow the clock up to the year 2223 and then count, so that 10^15 of them remain exact in a double. */
 export const clockVersionMax = 8e15
 
+// Computed fields
+/** Operations, constants and fields in one expression; one that shares parts counts them each time. */
+export const computedNodesMax = 100
+/** Computed fields of a table: each is computed in every write. */
+export const computedFieldsMax = 50
+/** UTF-16 units of a computed text; a longer one would be null. A few expressions must not fill a record. */
+export const computedTextCharsMax = 64 * KiB
+/** Decimals of `round`: a double has no more. */
+export const roundDigitsMax = 15
+/** Rows whose computed fields are computed again in one transaction. */
+export const recomputedRowsMax = 200
+/** Characters of the rows that are read for it at a time; a row has at most `recordBytesMax`. */
+export const recomputedChars = MiB
+
 // Effects of jobs
 /** How long responses of jobs' writes are kept at least: an attempt that has lost its lease repeats none. */
 export const effectKeptMinMs = 60 * 60 * 1000

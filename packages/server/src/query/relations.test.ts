@@ -23,6 +23,7 @@ function tableOf(name: string, fields: Readonly<Record<string, string | null>>, 
     hidden: new Set(hidden),
     indexes: [],
     search: [],
+    computed: [],
   }
 }
 

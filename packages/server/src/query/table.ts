@@ -3,6 +3,8 @@
  * The configuration creates them from the user's declarations.
  */
 
+import type { ComputedField } from './computed/expression.ts'
+
 export type FieldType = 'string' | 'text' | 'number' | 'boolean' | 'datetime' | 'json' | 'geo'
 
 export interface Field {
@@ -21,6 +23,8 @@ export interface Field {
   readonly references?: string
   /** A geo field: whether it has an index of its own. */
   readonly index?: true
+  /** Computed from other fields of the row: no write may name it. */
+  readonly readOnly?: true
 }
 
 export interface Index {
@@ -58,6 +62,8 @@ export interface Table {
   readonly search: readonly string[]
   /** Absent: the engine's own full-text index and relevance. */
   readonly ranking?: Ranking
+  /** Computed fields, each after those that it reads. */
+  readonly computed: readonly ComputedField[]
 }
 
 const builtIn = (name: string, type: FieldType): Field => ({ name, type, required: true, unique: name === 'id' })

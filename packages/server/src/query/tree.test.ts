@@ -35,6 +35,7 @@ function tableOf(name: string, fields: readonly Field[], schemaless: boolean): T
     hidden: new Set(),
     indexes: [],
     search: [],
+    computed: [],
   }
 }
 

@@ -18,6 +18,7 @@ export default defineConfig({
             state: { type: 'string', enum: ['open', "it's"], default: 'open' },
             dueAt: { type: 'datetime' },
             tags: { type: 'json', default: [] },
+            label: { type: 'string', computed: (f) => f.state.lower() },
             secret: { type: 'string' },
           },
           hidden: ['secret'],
@@ -47,6 +48,7 @@ export interface Config {
             readonly state: { readonly type: "string"; readonly default: "open"; readonly enum: readonly ["open", "it's"] }
             readonly dueAt: { readonly type: "datetime" }
             readonly tags: { readonly type: "json"; readonly default: object }
+            readonly label: { readonly type: "string"; readonly computed: true }
           }
         }
         readonly loose: {}

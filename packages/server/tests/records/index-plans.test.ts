@@ -1,4 +1,5 @@
 /** Query plans: the indexes of a table serve the sorts that they are declared for, on every engine. */
+
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,6 +11,7 @@ import type { Sql } from '../../src/engines/sql/sql.ts'
 import { ident, sql } from '../../src/engines/sql/sql-text.ts'
 import { createTableRows } from '../../src/features/records/rows.ts'
 import { createSchema } from '../../src/features/records/schema/migrator.ts'
+import { complete } from '../../src/query/computed/computed-fields.ts'
 import { orderBy, segmentsAfter } from '../../src/query/cursor.ts'
 import type { SortValue } from '../../src/query/sort.ts'
 import { parseSort } from '../../src/query/sort.ts'
@@ -58,7 +60,8 @@ async function open(databaseUrl: string | null): Promise<Sql> {
   await database.write(async (tx) => {
     for (let n = 0; n < 2000; n++) {
       const label = n % 7 === 0 ? null : `l${n % 50}`
-      tx.send(rows.insert({ id: `r${n}`, n: n % 300, label, slug: `s${n}`, createdAt: at, updatedAt: at }, 1))
+      const row = { id: `r${n}`, n: n % 300, label, slug: `s${n}`, createdAt: at, updatedAt: at }
+      tx.send(rows.insert(complete(table, row), 1))
     }
   })
   await database.write((tx) => tx.run(sql`ANALYZE`))

@@ -1,4 +1,5 @@
 /** Reads a change log while overlapping transactions write to it. */
+
 import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/base/clock.ts'
@@ -8,6 +9,7 @@ import type { Database } from '../../src/engines/sql/sql.ts'
 import { sql } from '../../src/engines/sql/sql-text.ts'
 import { createChangeLogReader, type LogPosition } from '../../src/features/records/changes/change-log-reader.ts'
 import { changeLog, changeOf, createAppendChange, createChangeLog } from '../../src/features/records/changes/changes.ts'
+import { complete } from '../../src/query/computed/computed-fields.ts'
 import { createDatabase } from '../harness/databases.ts'
 
 const ref = { namespace: 'main', perInstance: false }
@@ -22,7 +24,7 @@ function begin(database: Database, name: string) {
   const written = database.write(async (tx) => {
     while ((await next.promise) === 'insert') {
       const id = `${name}-${count++}`
-      await tx.run(append(changeOf(null as never, id, null, { id }, 1), name, 0))
+      await tx.run(append(changeOf(null as never, id, null, complete({ computed: [] }, { id }), 1), name, 0))
       next = Promise.withResolvers()
       done.resolve()
     }

@@ -4,6 +4,7 @@
  */
 import type { Dialect, ManyColumn } from '../../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import type { CompleteRow } from '../../query/computed/computed-fields.ts'
 import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
 import { extraColumn, storedColumns, storedTypes, toStoredColumns } from '../../query/to-sql.ts'
@@ -17,6 +18,12 @@ export type RecordRow = Record<string, unknown>
 /** The record with an additional member after its fields, unless the record has a field of that name. */
 export const withExtra = (record: RecordRow, name: string, value: unknown): RecordRow =>
   Object.hasOwn(record, name) ? record : { ...record, [name]: value }
+
+/** A complete record to insert, and its version. */
+interface NewRow {
+  readonly row: CompleteRow
+  readonly version: number
+}
 
 export interface TableRows {
   readonly table: Table
@@ -34,15 +41,18 @@ export interface TableRows {
   fromSql(row: RecordRow): RecordRow
   /** The same for a row that was selected with its version. */
   versionedFromSql(row: RecordRow): VersionedRow
-  insert(record: Row, version: number): SqlText
+  insert(record: CompleteRow, version: number): SqlText
   /** Inserts any number of records in one statement; null if one statement per record is as fast. */
-  readonly insertMany: ((records: readonly VersionedRow[]) => SqlText) | null
+  readonly insertMany: ((records: readonly NewRow[]) => SqlText) | null
   /** Text fields with an index. */
   readonly indexedTexts: readonly string[]
   /** Whether an index may reject the record after a change of these fields: a duplicate value or too long a text. */
   mayBeRefused(record: Row, changed: readonly string[]): boolean
   /** Writes the named fields of the record. */
-  update(record: Row, changed: readonly string[], version: number): SqlText
+  update(record: CompleteRow, changed: readonly string[], version: number): SqlText
+  /** What `update` writes, for a statement of one's own. */
+  assignments(record: CompleteRow, changed: readonly string[], version: number): SqlText
+  setVersion(id: string, version: number): SqlText
   /** Selects the row with an id, with hidden fields and its version. */
   selectById(id: string): SqlText
   deleteById(id: string): SqlText
@@ -110,10 +120,7 @@ function createInsertMany(
   }
 }
 
-function createUpdate(table: Table, dialect: Dialect): TableRows['update'] {
-  const target = dialect.target(table)
-  const own = dialect.own(table)
-  const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
+function createAssignments(table: Table, dialect: Dialect): TableRows['assignments'] {
   const search = searchColumnOf(table, dialect)
   return (record, changed, version) => {
     const sets: SqlText[] = [sql`${versionColumn} = ${version}`]
@@ -131,7 +138,7 @@ function createUpdate(table: Table, dialect: Dialect): TableRows['update'] {
     if (changesExtra) sets.push(sql`${extraColumn} = ${extraOf(table, record)}`)
     if (search && changed.some((name) => table.search.includes(name)))
       sets.push(sql`${search.column} = ${search.bind(search.textOf(record))}`)
-    return sql`UPDATE ${target} SET ${join(sets, ', ')} WHERE ${mine}"id" = ${record.id as string}`
+    return join(sets, ', ')
   }
 }
 
@@ -151,6 +158,8 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
   const searchColumn = searchColumnOf(table, dialect)
   const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
   const version = sql`${name}.${versionColumn}`
+  const assignments = createAssignments(table, dialect)
+  const update = (id: string, sets: SqlText): SqlText => sql`UPDATE ${target} SET ${sets} WHERE ${mine}"id" = ${id}`
   const byId = `${sql`SELECT ${allColumns}, ${version} FROM ${from} WHERE ${name}."id" = `.text}?`
 
   const columnNames = fields.flatMap(storedColumns).map((column) => ident(column.name))
@@ -213,7 +222,9 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
       const chars = indexedTexts.reduce((sum, fieldName) => sum + String(record[fieldName] ?? '').length, 0)
       return chars > indexedCharsMax
     },
-    update: createUpdate(table, dialect),
+    assignments,
+    update: (record, changed, next) => update(record.id as string, assignments(record, changed, next)),
+    setVersion: (id, next) => update(id, sql`${versionColumn} = ${next}`),
     selectById: (id) => ({ text: byId, values: [id] }),
     deleteById: (id) => sql`DELETE FROM ${target} WHERE ${mine}"id" = ${id}`,
     appendChange: createAppendChange(table, dialect),

@@ -22,6 +22,7 @@ function table(namespace: string, name: string, own: readonly Field[], more: Par
     hidden: new Set(),
     indexes: [],
     search: [],
+    computed: [],
     ...more,
   }
 }

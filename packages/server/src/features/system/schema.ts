@@ -17,6 +17,8 @@ export interface FieldDescription {
   readonly pattern?: string
   readonly enum?: readonly (string | number)[]
   readonly references?: string
+  /** Computed from other fields. */
+  readonly readOnly?: true
 }
 
 export interface TableDescription {

@@ -310,6 +310,7 @@ function describeField({
   pattern,
   enum: values,
   references,
+  readOnly,
 }: FieldOutline): Json {
   const jsonType = jsonTypes[type]
   const [least, most] = type === 'number' ? ['minimum', 'maximum'] : ['minLength', 'maxLength']
@@ -323,6 +324,7 @@ function describeField({
     ...(pattern === undefined ? {} : { pattern }),
     ...(values === undefined ? {} : { enum: required ? values : [...values, null] }),
     ...(unique ? { 'x-unique': true } : {}),
+    ...(readOnly ? { readOnly } : {}),
     ...(references === undefined ? {} : { description: `The id of a record of \`${references}\`` }),
   }
 }

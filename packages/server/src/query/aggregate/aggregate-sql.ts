@@ -153,7 +153,7 @@ function groupTable(outputs: readonly Output[]): Table {
     type === 'any' ? anyTypes.map(([jsonType, suffix]) => field(column + suffix, jsonType)) : [field(column, type)],
   )
   const byName = new Map(fields.map((one) => [one.name, one]))
-  const none = { hidden: new Set<string>(), indexes: [], search: [] }
+  const none = { hidden: new Set<string>(), indexes: [], search: [], computed: [] }
   return { ...none, namespace: '', name: '_groups', perInstance: false, schemaless: false, fields: byName }
 }
 

@@ -214,6 +214,7 @@ function tableOf(fields: readonly { readonly name: string; readonly type: ValueT
     hidden: new Set<string>(),
     indexes: [],
     search: [],
+    computed: [],
   }
   return {
     ...none,

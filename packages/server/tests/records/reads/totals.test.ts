@@ -1,4 +1,5 @@
 /** Totals under concurrent writes: scans, caching, and the consistency of a page with its total. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,6 +26,7 @@ import { createResponseLimits } from '../../../src/http/replies/large-responses.
 import { textOf } from '../../../src/http/replies/reply.ts'
 import { responseBytesMax } from '../../../src/limits/api.ts'
 import { slowReadBytes } from '../../../src/limits/sqlite.ts'
+import { complete } from '../../../src/query/computed/computed-fields.ts'
 import { engines } from '../../harness/engines.ts'
 
 const access = { read: true, insert: true, update: true, delete: true }
@@ -86,7 +88,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       for (let i = 0; i < count; i++) {
         const id = `i${String(++lastId).padStart(8, '0')}`
         const row = { id, n, label: 'x'.repeat(1000), createdAt: nowText, updatedAt: nowText }
-        await insertRecord(write, { row, hasOwnId: true })
+        await insertRecord(write, { row: complete(call.table, row), hasOwnId: true })
       }
     })
 

@@ -8,6 +8,7 @@ import type { InstanceRule } from '../../../access/definition.ts'
 import type { Filter, FilterValue } from '../../../access/filter.ts'
 import type { FieldType } from '../../../query/table.ts'
 import type { Decided, LiteralConditions, Part, Returned, Unknown } from '../../define-parts.ts'
+import type { ComputedOperands, ResultOf } from './computed/define-computed.ts'
 
 interface FieldOptions<Type extends FieldType, Value> {
   readonly type: Type
@@ -15,6 +16,12 @@ interface FieldOptions<Type extends FieldType, Value> {
   readonly required?: boolean
   /** Applied on insert if the field is absent. */
   readonly default?: Value
+  /**
+   * Computes the value from other fields of the row whenever the row is written: `(f) => f.price.times(f.quantity)`. No
+   * write can name the field. Null where a field that it reads is null. Of the other options it can have `unique`. The
+   * parameter is typed by `defineConfig`.
+   */
+  readonly computed?: object
 }
 
 interface UniqueOption {
@@ -75,11 +82,21 @@ type UnknownOption<F> = F extends { readonly type: infer Type extends FieldType 
  */
 type WithoutUnknownOptions<S> = [S] extends [never]
   ? unknown
-  : {
-      readonly [F in keyof S]: [UnknownOption<S[F]>] extends [never]
-        ? unknown
-        : { readonly [Option in UnknownOption<S[F]>]: NoSuchOption }
-    }
+  : unknown extends S
+    ? unknown
+    : {
+        readonly [F in keyof S]: [UnknownOption<S[F]>] extends [never]
+          ? ComputedResult<S[F]>
+          : { readonly [Option in UnknownOption<S[F]>]: NoSuchOption }
+      }
+/** Refuses an expression that is not of the type of its field, and options of fields that are written. */
+type ComputedResult<F> = F extends { readonly type: infer Type; readonly computed: (...args: never) => infer Result }
+  ? [Result] extends [ResultOf<Type>]
+    ? { readonly [Option in Exclude<keyof F, 'type' | 'computed' | 'unique'>]: NotComputed }
+    : { readonly computed: OtherResult }
+  : unknown
+type NotComputed = 'A computed field has no such option'
+type OtherResult = 'The expression is of another type than the field'
 type NoSuchOption = 'The field type has no such option'
 /** The type of a condition on a field that the schema does not have. */
 type NoSuchField = 'The schema has no such field'
@@ -180,6 +197,32 @@ export interface TableConfig<T = Unknown, S = Part<T, 'schema'>> {
   /** Fields that only the service key can write, read, filter and sort by. */
   readonly hidden?: readonly FieldsWith<S, FieldType>[]
   readonly access?: AccessConfig<S, Part<T, 'access'>>
+}
+
+/** `object` is what a configuration has whose type is not inferred. */
+interface TypedField<Type, Types> {
+  readonly type: Type
+  readonly computed?: object | ((fields: ComputedOperands<Types>) => unknown)
+}
+
+/** Members that may be there without a `schema`: an object with others alone would not be known. */
+type Omitted<T> = { readonly [Name in keyof T]?: unknown }
+
+/**
+ * Types the parameters of `computed` by the schemas around them; `D` has the types of fields by namespace and table.
+ * Since `D` is inferred from `type` alone, it is known before the functions are. It costs the compiler some 300
+ * instantiations per field.
+ */
+export type ComputedParameters<D> = {
+  readonly [N in keyof D]: {
+    readonly tables: {
+      readonly [T in keyof D[N]]: Omitted<TableConfig> & {
+        readonly schema?: {
+          readonly [F in keyof D[N][T]]: TypedField<D[N][T][F], D[N][T]>
+        }
+      }
+    }
+  }
 }
 
 export interface NamespaceConfig<N = Unknown, T = Part<N, 'tables'>> {

@@ -7,7 +7,7 @@ import type { Field, FieldType } from '../../../query/table.ts'
 import type { ConfigIssue, Path } from '../../issues.ts'
 import type { WrittenField } from '../../shape.ts'
 
-type Option = Exclude<keyof WrittenField, 'type' | 'required' | 'default'>
+type Option = Exclude<keyof WrittenField, 'type' | 'required' | 'default' | 'computed'>
 
 /** Options beyond `type`, `required` and `default`. */
 const optionsOf: Readonly<Record<FieldType, readonly Option[]>> = {
@@ -20,6 +20,9 @@ const optionsOf: Readonly<Record<FieldType, readonly Option[]>> = {
   geo: ['index'],
 }
 const allOptions: readonly Option[] = ['unique', 'min', 'max', 'pattern', 'enum', 'references', 'index']
+/** What a computed field has beyond its type. Others bound what a client may write. */
+const computedOptions: readonly Option[] = ['unique']
+const writtenOptions = ['required', 'default', ...allOptions.filter((name) => !computedOptions.includes(name))] as const
 
 /**
  * A group that holds nothing but one repeated character or class, and is repeated itself: how such a text can be split
@@ -46,6 +49,12 @@ export function checkField(field: WrittenField, path: Path, tables: ReadonlySet<
     (name) => !known.includes(name) && field[name] !== undefined && field[name] !== false,
   )
   for (const name of misplaced) report(name, `is not for fields of type ${field.type}`)
+  if (field.computed) {
+    if (field.type === 'json' || field.type === 'geo') report('computed', `is not for fields of type ${field.type}`)
+    for (const name of writtenOptions)
+      if (field[name] !== undefined && field[name] !== false) report(name, 'is not for computed fields')
+    return issues
+  }
   if (misplaced.length > 0) return issues
 
   const { min, max, pattern, references } = field
@@ -92,6 +101,7 @@ export function createField(name: string, declared: WrittenField): Field {
     ...(declared.enum === undefined ? {} : { enum: Object.freeze([...declared.enum]) }),
     ...(references === undefined ? {} : { references }),
     ...(index ? { index } : {}),
+    ...(declared.computed ? { readOnly: true as const } : {}),
   })
 }
 

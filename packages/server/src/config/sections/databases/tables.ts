@@ -18,7 +18,8 @@ import {
 } from '../../../query/table.ts'
 import { type ConfigIssue, type Path, suggest } from '../../issues.ts'
 import { findFieldNameMistake, findSearchNameMistake, findTwins } from '../../names.ts'
-import { fieldShape, type WrittenTable } from '../../shape.ts'
+import { fieldShape, type WrittenField, type WrittenTable } from '../../shape.ts'
+import { readComputed } from './computed/read-computed.ts'
 import { checkField, createField } from './fields.ts'
 
 /** An object's own entries, or none of what is no object: its shape is judged elsewhere. */
@@ -43,17 +44,20 @@ export function checkTable(written: unknown, path: Path, tables: ReadonlySet<str
   const table = Object.fromEntries(entriesOf(written))
   const mistakes: ConfigIssue[] = []
   const types = new Map<string, FieldType | null>()
+  const fields = new Map<string, WrittenField | null>()
   for (const [name, declared] of entriesOf(table.schema)) {
     const at = [...path, 'schema', name]
     const wrongName = findFieldNameMistake(name)
     if (wrongName !== null) mistakes.push({ path: at, message: wrongName })
     const { data } = fieldShape.safeParse(declared)
     types.set(name, data?.type ?? null)
+    fields.set(name, data ?? null)
     if (data) mistakes.push(...checkField(data, at, tables))
   }
   mistakes.push(...findCaseInsensitiveDuplicates([...types.keys()], [...path, 'schema']))
   if (types.size > tableFieldsMax)
     mistakes.push({ path: [...path, 'schema'], message: `has more than ${tableFieldsMax} fields` })
+  mistakes.push(...readComputed(fields, new Set(textsOf(table.hidden)), [...path, 'schema']).mistakes)
   if (table.schema === undefined) mistakes.push(...checkSchemaless(table, path))
   else mistakes.push(...checkSearch(table, types, path), ...checkHidden(table, types, path))
   mistakes.push(...checkIndexes(table.indexes, types, path))
@@ -150,6 +154,7 @@ export function createTable({ namespace, name, perInstance }: TableRef, written:
     indexes: Object.freeze(indexes.map((index) => freezeIndex(index))),
     search: Object.freeze(search.map((one) => (typeof one === 'string' ? one : one.field))),
     ...(ranking ? { ranking } : {}),
+    computed: Object.freeze(readComputed(new Map(Object.entries(schema ?? {})), new Set(hidden), []).computed),
   })
   return Object.freeze({ table, access: createAccess(written.access) })
 }

@@ -28,6 +28,7 @@ const objectsTable: Table = Object.freeze({
   hidden: new Set<string>(),
   indexes: Object.freeze([]),
   search: Object.freeze([]),
+  computed: Object.freeze([]),
 })
 
 /** The name stands in paths and in the scopes of service keys. */

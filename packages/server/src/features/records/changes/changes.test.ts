@@ -1,16 +1,18 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { sqliteDialect } from '../../../engines/sqlite/dialect.ts'
+import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
 import { changeOf, createAppendChange, readBefore } from './changes.ts'
 
-const table = { namespace: 'shared', name: 'items', perInstance: false } as Table
+const table = { namespace: 'shared', name: 'items', perInstance: false, computed: [] as const } as unknown as Table
 const append = createAppendChange(table, sqliteDialect)
 
 /** What the log holds of a change: `before` and `after`. */
 function logged(before: Row | null, after: Row | null): [string | null, string | null] {
-  return append(changeOf(table, 'a', before, after, 1), 'request', 0).values.slice(-2) as [string | null, string | null]
+  const change = changeOf(table, 'a', before, after && complete(table, after), 1)
+  return append(change, 'request', 0).values.slice(-2) as [string | null, string | null]
 }
 
 const names = fc.constantFrom('id', 'a', 'b', '_lacked', '0', 'toString')

@@ -4,6 +4,7 @@
  */
 import type { Dialect, TableRef } from '../../../engines/sql/dialect.ts'
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import type { CompleteRow } from '../../../query/computed/computed-fields.ts'
 import type { Expr } from '../../../query/expr.ts'
 import { matches, type Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
@@ -13,14 +14,20 @@ export interface Change {
   readonly table: Table
   readonly id: string
   readonly before: Row | null
-  readonly after: Row | null
+  readonly after: CompleteRow | null
   /** `after` as JSON. */
   readonly afterText: string | null
   /** The version of the row after the change; for `removed` greater than the version of the row. */
   readonly version: number
 }
 
-export const changeOf = (table: Table, id: string, before: Row | null, after: Row | null, version: number): Change => ({
+export const changeOf = (
+  table: Table,
+  id: string,
+  before: Row | null,
+  after: CompleteRow | null,
+  version: number,
+): Change => ({
   table,
   id,
   before,
@@ -121,7 +128,7 @@ function differenceOf(before: Row, after: Row): string {
   return JSON.stringify([old, lacked])
 }
 
-const beforeTextOf = ({ before, after }: Pick<Change, 'before' | 'after'>): string | null =>
+const beforeTextOf = ({ before, after }: Pick<Appended, 'before' | 'after'>): string | null =>
   before && after ? differenceOf(before, after) : textOf(before)
 
 /** The record before a change, restored from the log. Logs of earlier versions store it in full. */
@@ -143,7 +150,10 @@ export function movedBy(expr: Expr, changes: readonly LoggedChange[]): number {
   }, 0)
 }
 
-export type AppendChange = (change: Omit<Change, 'table'>, requestId: string, nowMs: number) => SqlText
+/** A change of a row, or of what is no row and has no computed fields, such as a file. */
+type Appended = Omit<Change, 'table' | 'after'> & { readonly after: Row | null }
+
+export type AppendChange = (change: Appended, requestId: string, nowMs: number) => SqlText
 
 /** Builds the statement that appends a change of this table to the log, in the transaction of the write. */
 export function createAppendChange(table: TableRef, dialect: Dialect): AppendChange {

@@ -11,9 +11,10 @@ import { cellColumn } from '../../../query/geo/geo-sql.ts'
 import type { Field, FieldType, Ranking, Table } from '../../../query/table.ts'
 import { extraColumn, storedColumns, toStored, toStoredColumns } from '../../../query/to-sql.ts'
 import { versionColumn, versionDefinition, versionName } from '../version.ts'
+import { type ComputedDescription, describeComputed, findStale, type StaleFields } from './stale-fields.ts'
 
 /** The stored description of a table as last migrated. */
-export interface TableDescription {
+export interface TableDescription extends ComputedDescription {
   readonly schemaless: boolean
   readonly fields: Readonly<Record<string, FieldType>>
   readonly required: readonly string[]
@@ -107,6 +108,7 @@ export function describe(table: Table): TableDescription {
     search: table.ranking ? [] : table.search,
     ...(table.ranking ? { ranked: describeRanking(table, table.ranking) } : {}),
     versioned: true,
+    ...describeComputed(table),
   }
 }
 
@@ -180,19 +182,29 @@ interface Draft {
   readonly dialect: Dialect
   readonly steps: PlanStep[]
   readonly conflicts: SchemaConflict[]
+  readonly stale: StaleFields | null
 }
 
 const at = ({ table }: Draft, name: string): string =>
   `databases.${table.namespace}.tables.${table.name}.schema.${name}`
+
+const isComputed = ({ computed }: TableDescription, name: string): boolean =>
+  computed !== undefined && Object.hasOwn(computed, name)
 
 function planRemovedFields(draft: Draft, known: TableDescription): void {
   const { dialect, table } = draft
   for (const [name, type] of Object.entries(known.fields)) {
     if (table.fields.has(name)) continue
     const columns = storedColumns({ name, type, required: false, unique: false })
+    const drops = columns.map((column) => sql`ALTER TABLE ${dialect.target(table)} DROP COLUMN ${ident(column.name)}`)
+    // Its values follow from other fields.
+    if (isComputed(known, name)) {
+      draft.steps.push(...drops)
+      continue
+    }
     draft.conflicts.push({
       message: `${at(draft, name)}: the field was removed, but its column still has data. Restore the field, or run \`plinth migrate --apply\` to drop the column with its data.`,
-      accept: columns.map((column) => sql`ALTER TABLE ${dialect.target(table)} DROP COLUMN ${ident(column.name)}`),
+      accept: drops,
     })
   }
 }
@@ -216,6 +228,10 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
   const column = ident(field.name)
   const knownType = known.fields[field.name]
   const isNew = knownType === undefined
+  if (field.readOnly && !isNew) {
+    await planComputedField(draft, field, known)
+    return
+  }
   if (!isNew && !isSameStorage(knownType, field.type)) {
     conflicts.push({
       message: `${at(draft, field.name)}: the type was "${knownType}" and is now "${field.type}". Restore the type, or declare a new field, copy the values, and remove this field.`,
@@ -237,6 +253,23 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
     conflicts.push({
       message: `${at(draft, field.name)}: the field is now required, but some records have no value. Add a default, or set the value in all records first.`,
     })
+}
+
+/** A field of the table that is computed from now on, or was before. */
+async function planComputedField(draft: Draft, field: Field, known: TableDescription): Promise<void> {
+  const { table, reader, dialect, steps, conflicts } = draft
+  const column = ident(field.name)
+  const wasComputed = isComputed(known, field.name)
+  if (!wasComputed && (!reader || (await hasRows({ reader, table, dialect }, sql`${column} IS NOT NULL`))))
+    conflicts.push({
+      message: `${at(draft, field.name)}: the field is now computed, which replaces its values. Declare the computed field under another name, or run \`plinth migrate --apply\` to replace them.`,
+      accept: [],
+    })
+  const type = known.fields[field.name] as FieldType
+  if (isSameStorage(type, field.type)) return
+  const alter = sql`ALTER TABLE ${dialect.target(table)}`
+  for (const { name } of storedColumns({ ...field, type })) steps.push(sql`${alter} DROP COLUMN ${ident(name)}`)
+  for (const definition of columnsOf(field, dialect)) steps.push(sql`${alter} ADD COLUMN ${definition}`)
 }
 
 const notUnique = (table: Table, fields: readonly string[], reason: string): SchemaConflict => ({
@@ -261,9 +294,16 @@ export const conflictOf = (table: Table, fields: readonly string[], kind: 'uniqu
         message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} cannot be indexed: some records have texts that are too long. Shorten them first.`,
       }
 
+/**
+ * The indexes that a table can have: those of stale fields are created once all rows have their new values, which may
+ * be those that other rows have until then.
+ */
+const indexesOver = (table: Table, stale: StaleFields | null): PlannedIndex[] =>
+  indexesOf(table).filter(({ fields }) => !fields.some((name) => stale?.names.includes(name)))
+
 async function planIndexes(draft: Draft, known: TableDescription): Promise<void> {
-  const { table, reader, dialect, steps, conflicts } = draft
-  const wanted = indexesOf(table)
+  const { table, reader, dialect, steps, conflicts, stale } = draft
+  const wanted = indexesOver(table, stale)
   for (const name of Object.keys(known.indexes))
     if (!wanted.some((index) => index.name === name))
       steps.unshift(sql`DROP INDEX IF EXISTS ${dialect.indexName(table, name)}`)
@@ -309,8 +349,13 @@ export async function extendPlan(
   reader: Reader | null,
   dialect: Dialect,
 ): Promise<TablePlan> {
-  const draft: Draft = { table, reader, dialect, steps: [], conflicts: [] }
-  const description = describe(table)
+  const stale = findStale(table, known, (name) => {
+    const field = table.fields.get(name)
+    return field !== undefined && isFilled(field, known)
+  })
+  const draft: Draft = { table, reader, dialect, steps: [], conflicts: [], stale }
+  const indexes = Object.fromEntries(indexesOver(table, stale).map(({ name, fields }) => [name, fields.join(',')]))
+  const description = stale ? { ...describe(table), indexes, stale } : describe(table)
   if (known.schemaless !== table.schemaless) {
     const was = known.schemaless ? 'without' : 'with'
     draft.conflicts.push({

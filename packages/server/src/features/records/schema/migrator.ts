@@ -24,6 +24,7 @@ import {
   type SchemaConflict,
   type TableDescription,
 } from './migration-plan.ts'
+import { recompute } from './recompute.ts'
 
 /** The data cannot be migrated to the configuration. The message lists every conflict and what to do. */
 export class SchemaError extends Error {
@@ -97,16 +98,23 @@ interface Mode {
   readonly isDryRun: boolean
 }
 
+interface Outcome {
+  readonly conflicts: readonly SchemaConflict[]
+  /** Tables with fields to compute again, which are indexed afterwards. */
+  readonly stale: readonly Table[]
+}
+
 /** Migrates the tables of a namespace in `tx`. If it returns conflicts, the caller must roll back. */
-async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mode: Mode): Promise<SchemaConflict[]> {
+async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mode: Mode): Promise<Outcome> {
   await preparePlatform(tx, dialect, target)
   const { namespace, tables } = target
   const descriptions = descriptionsOf(namespace, dialect)
   const combined = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
-  if (known.get(combinedName) === combined) return []
+  if (known.get(combinedName) === combined) return { conflicts: [], stale: [] }
   if (!mode.isDryRun) await extendLog(tx, dialect, target)
   const conflicts: SchemaConflict[] = []
+  const stale: Table[] = []
   for (const table of tables) {
     const text = known.get(table.name)
     const before = text === undefined ? null : (JSON.parse(text) as TableDescription)
@@ -118,10 +126,25 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
     const additions = plan.steps.filter((step) => !isRemoval(step))
     for (const step of [...plan.steps.filter(isRemoval), ...losses, ...additions]) await runStep(tx, table, step)
     if (plan.fillsSearch) await fillSearch(tx, dialect, table)
+    if (plan.description.stale) stale.push(table)
     await store(tx, descriptions, table.name, JSON.stringify(plan.description))
   }
-  if (!mode.isDryRun) await store(tx, descriptions, combinedName, combined)
-  return conflicts
+  // Until no field is stale, the next start continues.
+  if (!mode.isDryRun) await store(tx, descriptions, combinedName, stale.length === 0 ? combined : '')
+  return { conflicts, stale }
+}
+
+/** Computes the stale fields of a table of a namespace again. */
+function recomputeTable(database: Database, target: Target, table: Table): Promise<void> {
+  const descriptions = descriptionsOf(target.namespace, database.dialect)
+  return recompute(database, table, {
+    async read(tx) {
+      await tx.lock(`schema ${target.namespace}`)
+      const text = (await readDescriptions(tx, descriptions)).get(table.name)
+      return text === undefined ? null : (JSON.parse(text) as TableDescription)
+    },
+    write: (tx, description) => store(tx, descriptions, table.name, JSON.stringify(description)),
+  })
 }
 
 /** Adds the column that the log of an earlier release lacks, and its index. */
@@ -155,11 +178,11 @@ async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Prom
   const search = searchColumnOf(table, dialect)
   if (!search) return
   const own = dialect.own(table)
-  const owner = own ? sql`${own.column} AS owner, ` : sql``
+  const owner = own ? sql`${own.column} AS "_owner", ` : sql``
   const fields = join(table.search.map(ident), ', ')
   const key = own ? sql`${own.column}, "id"` : sql`"id"`
   const keyOf = (row: SqlRow): SqlText =>
-    own ? sql`(${row.owner as string}, ${row.id as string})` : sql`(${row.id as string})`
+    own ? sql`(${row._owner as string}, ${row.id as string})` : sql`(${row.id as string})`
   const { column, bind, textOf } = search
   for (let last: SqlRow | undefined, isFull = true; isFull; ) {
     const rest = last ? sql` WHERE (${key}) > ${keyOf(last)}` : sql``
@@ -177,12 +200,7 @@ const remaining = (conflicts: readonly SchemaConflict[], { accept }: Mode): Sche
   conflicts.filter((conflict) => !(accept && conflict.accept))
 
 /** Checks a dynamic namespace against its last accepted declarations; there are too many instances to check each. */
-async function applyNamespace(
-  tx: Transaction,
-  dialect: Dialect,
-  { tables }: Target,
-  mode: Mode,
-): Promise<SchemaConflict[]> {
+async function applyNamespace(tx: Transaction, dialect: Dialect, { tables }: Target, mode: Mode): Promise<Outcome> {
   await preparePlatform(tx, dialect, { namespace: platform.namespace, perInstance: false })
   const descriptions = descriptionsOf(platform.namespace, dialect)
   const known = await readDescriptions(tx, descriptions)
@@ -196,7 +214,7 @@ async function applyNamespace(
     }
     if (!mode.isDryRun && conflicts.length === 0) await store(tx, descriptions, name, JSON.stringify(describe(table)))
   }
-  return conflicts
+  return { conflicts, stale: [] }
 }
 
 export interface Schema {
@@ -228,14 +246,18 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
     mode: Mode,
   ): Promise<readonly SchemaConflict[]> {
     try {
-      return await database.write(
-        async (tx) => {
-          const conflicts = await apply(tx, database.dialect, target, mode)
-          if (conflicts.length > 0) throw new Rollback(conflicts)
-          return conflicts
-        },
-        { isMigration: true },
-      )
+      for (;;) {
+        const { stale } = await database.write(
+          async (tx) => {
+            const outcome = await apply(tx, database.dialect, target, mode)
+            if (outcome.conflicts.length > 0) throw new Rollback(outcome.conflicts)
+            return outcome
+          },
+          { isMigration: true },
+        )
+        if (stale.length === 0) return []
+        for (const table of stale) await recomputeTable(database, target, table)
+      }
     } catch (error) {
       if (error instanceof Rollback) return error.conflicts
       throw error

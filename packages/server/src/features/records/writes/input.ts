@@ -6,11 +6,12 @@ import { datetimeMaxMs, findDatetime, formatDatetime } from '../../../base/text/
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { accessDenied, type FieldError, type FieldErrorCode, invalid } from '../../../errors.ts'
 import { fieldErrorsMax, recordIdCharsMax } from '../../../limits/api.ts'
+import { type CompleteRow, complete } from '../../../query/computed/computed-fields.ts'
 import { findUndeclaredNameError } from '../../../query/field-name.ts'
 import type { TableView } from '../../../query/filter.ts'
 import { findLocation, locationShape } from '../../../query/geo/sphere.ts'
 import type { Row } from '../../../query/matches.ts'
-import { builtInFieldNames, type Field } from '../../../query/table.ts'
+import { builtInFieldNames, type Field, type Table } from '../../../query/table.ts'
 import type { RecordRow } from '../rows.ts'
 
 export type Body = Readonly<Record<string, unknown>>
@@ -161,10 +162,15 @@ function collectErrors(prefix: string): { attempt(name: string, check: () => voi
   }
 }
 
-/** The declared field; null for an undeclared one of a schemaless table. Throws if it is unknown or hidden. */
+/**
+ * The declared field; null for an undeclared one of a schemaless table. Throws if it is unknown, hidden or computed.
+ */
 function knownField({ table, showsHidden }: TableView, name: string): Field | null {
   const field = table.fields.get(name)
-  if (field && (showsHidden || !table.hidden.has(name))) return field
+  if (field && (showsHidden || !table.hidden.has(name))) {
+    if (field.readOnly) throw invalidValue('operator', 'is computed from other fields and cannot be written')
+    return field
+  }
   if (field || !table.schemaless) throw invalidValue('unknown', 'unknown field')
   const reason = findUndeclaredNameError(name)
   if (reason !== null) throw invalidValue('unknown', reason)
@@ -179,7 +185,7 @@ export interface Generated {
 /**
  * Builds the complete record for an insert, with defaults and generated fields. Throws 400 naming all invalid fields.
  */
-export function parseInsert(view: TableView, body: Body, generated: Generated, prefix = ''): RecordRow {
+export function parseInsert(view: TableView, body: Body, generated: Generated, prefix = ''): CompleteRow {
   const { table } = view
   const given: RecordRow = {}
   const errors = collectErrors(prefix)
@@ -208,7 +214,7 @@ export function parseInsert(view: TableView, body: Body, generated: Generated, p
   record.createdAt = given.createdAt ?? now
   record.updatedAt = given.updatedAt ?? now
   errors.finish()
-  return record
+  return complete(table, record)
 }
 
 interface Change {
@@ -257,13 +263,19 @@ export function parsePatch(view: TableView, body: Body, prefix = ''): Patch {
 export type FixedFields = 'refuse' | 'keep'
 
 export interface Applied {
-  readonly after: RecordRow
-  /** Names of the changed fields. */
+  readonly after: CompleteRow
+  /** Names of the changed fields, except computed ones. */
   readonly changed: readonly string[]
 }
 
-/** Applies the patch and sets a new `updatedAt`. Throws 400 that names all invalid fields. */
-export function applyPatch(before: Row, patch: Patch, nowMs: number, fixed: FixedFields = 'refuse'): Applied {
+/** Applies the patch to a row of a table and sets a new `updatedAt`. Throws 400 that names all invalid fields. */
+export function applyPatch(
+  table: Table,
+  before: Row,
+  patch: Patch,
+  nowMs: number,
+  fixed: FixedFields = 'refuse',
+): Applied {
   const errors = collectErrors(patch.prefix)
   const { createdAt, updatedAt, ...rest } = before
   const after: RecordRow = rest
@@ -283,7 +295,7 @@ export function applyPatch(before: Row, patch: Patch, nowMs: number, fixed: Fixe
   errors.finish()
   after.createdAt = createdAt
   after.updatedAt = nextUpdatedAt(updatedAt as string, nowMs)
-  return { after, changed: [...changed, 'updatedAt'] }
+  return { after: complete(table, after), changed: [...changed, 'updatedAt'] }
 }
 
 /** Always later than before, even within one millisecond or after the clock stepped back. */

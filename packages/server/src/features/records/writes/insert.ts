@@ -1,6 +1,7 @@
 /** Inserts complete records in a transaction: one, or many with as few statements as possible. */
 import { createSlices } from '../../../base/concurrency/slices.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
+import type { CompleteRow } from '../../../query/computed/computed-fields.ts'
 import { partiallyEvaluate } from '../../../query/matches.ts'
 import { changeOf, removedVersions } from '../changes/changes.ts'
 import type { RecordRow } from '../rows.ts'
@@ -21,7 +22,7 @@ import type { Stored, Write } from './write-context.ts'
 
 /** A complete record to insert. */
 export interface NewRecord {
-  readonly row: RecordRow
+  readonly row: CompleteRow
   /** Whether the request gave the id, so that there may have been a record with it before. */
   readonly hasOwnId: boolean
   /** What the hooks decided about it, if it has any. */
@@ -45,7 +46,7 @@ async function continueVersions(write: Write, inserted: readonly NewRecord[]): P
     const next = nextVersion(Number(version ?? 0), nowMs)
     if (next === nextVersion(0, nowMs)) continue
     versions.set(id, next)
-    tx.send(rows.update({ id }, [], next))
+    tx.send(rows.setVersion(id, next))
   }
   return versions
 }

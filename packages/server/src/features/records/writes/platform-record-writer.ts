@@ -5,6 +5,7 @@
  */
 import type { Database, DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
+import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../query/table.ts'
 import { changeOf } from '../changes/changes.ts'
 import { createTableRows, type RecordRow } from '../rows.ts'
@@ -41,7 +42,8 @@ export function createPlatformRecordWriter(deps: {
     return row ? takeVersion(row) : 0
   }
 
-  return async (tx, before, after) => {
+  return async (tx, before, written) => {
+    const after = written && complete(table, written)
     const id = (after ?? before)?.id
     if (typeof id !== 'string') return
     const changed = before && after ? Object.keys(after).filter((name) => after[name] !== before[name]) : []

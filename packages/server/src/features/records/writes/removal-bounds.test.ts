@@ -5,6 +5,7 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { type Connection, openConnection } from '../../../engines/sqlite/connection.ts'
 import { sqliteDialect } from '../../../engines/sqlite/dialect.ts'
 import { SqliteTransaction } from '../../../engines/sqlite/transaction.ts'
+import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../query/table.ts'
 import {
   changeLog,
@@ -29,7 +30,9 @@ function withLog(run: (connection: Connection, tx: Transaction) => Promise<void>
 }
 
 const log = (connection: Connection, isRemoval: boolean, version: number, atMs: number): number =>
-  connection.run(append(changeOf(table, 'a', {}, isRemoval ? null : {}, version), 'request', atMs))
+  connection.run(
+    append(changeOf(table, 'a', {}, isRemoval ? null : complete({ computed: [] }, {}), version), 'request', atMs),
+  )
 
 const callOn = (address: DatabaseAddress, follow: object | null = null): TableCall =>
   ({ table, address, backEnd: { dialect: { ...sqliteDialect, follow } } }) as unknown as TableCall

@@ -6,12 +6,12 @@ import { required } from '../../../access/check.ts'
 import { createSlices } from '../../../base/concurrency/slices.ts'
 import { ident, type SqlScalar, sql } from '../../../engines/sql/sql-text.ts'
 import { ApiError, badRequest, conflict, invalidField } from '../../../errors.ts'
+import type { CompleteRow } from '../../../query/computed/computed-fields.ts'
 import { anyOf } from '../../../query/expr.ts'
 import { readsOtherTables } from '../../../query/matches.ts'
 import { storedTypes, toStored } from '../../../query/to-sql.ts'
 import { readRows } from '../reads/read-rows.ts'
 import type { TableCall } from '../resolve-table.ts'
-import type { RecordRow } from '../rows.ts'
 import type { VersionedRow } from '../version.ts'
 import { type Body, type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
 import { insertRecords } from './insert.ts'
@@ -21,7 +21,7 @@ import { fieldPath, type Stored, type Write } from './write-context.ts'
 
 /** The body of an upsert, parsed both as a complete new record and as a patch of the given fields. */
 export interface Upsert {
-  readonly row: () => RecordRow
+  readonly row: () => CompleteRow
   readonly patch: Patch
   readonly conflictTarget: string
   readonly conflictValue: Exclude<SqlScalar, null>
@@ -35,12 +35,12 @@ export function requireUpsert({ permissions, caller }: TableCall): void {
   required(anyOf([permissions.insert(), permissions.updateBefore()]), caller)
 }
 
-/** Validates that `conflictTarget` is `id` or a unique field visible to the caller. Throws 400. */
+/** Validates that `conflictTarget` is `id` or a unique field that the caller may write. Throws 400. */
 export function parseConflictTarget({ view }: TableCall, text: string | undefined): string {
   const name = text ?? 'id'
   const field = view.table.fields.get(name)
-  if (!field?.unique || (view.table.hidden.has(name) && !view.showsHidden))
-    throw badRequest('conflictTarget must be id or a unique field')
+  if (!field?.unique || field.readOnly || (view.table.hidden.has(name) && !view.showsHidden))
+    throw badRequest('conflictTarget must be id or a unique field that is not computed')
   return name
 }
 
@@ -142,7 +142,7 @@ export async function upsertRecords(
     existing.set(field ? toStored(field, stored.row[conflictTarget], database.dialect) : conflictValue, stored)
   }
   /** Upserts that become inserts, not yet run, by the value of their conflict target. */
-  let pending = new Map<SqlScalar, { readonly index: number; readonly row: RecordRow; readonly hasOwnId: boolean }>()
+  let pending = new Map<SqlScalar, { readonly index: number; readonly row: CompleteRow; readonly hasOwnId: boolean }>()
   const insertPending = async (): Promise<void> => {
     const inserts = [...pending.values()]
     pending = new Map()

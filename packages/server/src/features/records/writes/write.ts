@@ -18,6 +18,7 @@ import {
 } from '../../../errors.ts'
 import { matchesVersion } from '../../../http/replies/etags.ts'
 import { blindIncrementMax, recordBytesMax, requestChangeCharsMax } from '../../../limits/writes.ts'
+import { findRecomputed } from '../../../query/computed/computed-fields.ts'
 import { always, type Expr, isNever } from '../../../query/expr.ts'
 import { negatedExists, partiallyEvaluate } from '../../../query/matches.ts'
 import type { HookOperation } from '../../before-hooks.ts'
@@ -219,10 +220,11 @@ export async function updateRow(
   const { row: before, version: versionBefore } = previous
   checkIncrements(write, patch)
   await require(write, call.permissions.updateBefore(), before)
-  const proposed = applyPatch(before, patch, write.nowMs, fixed)
+  const proposed = applyPatch(call.table, before, patch, write.nowMs, fixed)
   const decision = decide(write, 'update', previous, proposed.after)
   const after = decision?.row ?? proposed.after
-  const changed = decision ? [...new Set([...proposed.changed, ...decision.altered])] : proposed.changed
+  const named = decision ? new Set([...proposed.changed, ...decision.altered]) : proposed.changed
+  const changed = [...named, ...findRecomputed(call.table, before, after)]
   if (decision !== null) {
     await require(write, call.permissions.updateAfter(), after)
     await checkReferences(write, after, changed, decision)

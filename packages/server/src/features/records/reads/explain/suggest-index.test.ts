@@ -17,6 +17,7 @@ const table: Table = {
   hidden: new Set(),
   indexes: [],
   search: [],
+  computed: [],
 }
 const is = (name: string): Expr => ({ kind: 'compare', field: name, op: '==', value: 'x' })
 const above = (name: string): Expr => ({ kind: 'compare', field: name, op: '>', value: 'x' })

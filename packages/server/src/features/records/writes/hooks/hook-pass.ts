@@ -6,6 +6,7 @@
  */
 import { ApiError, badRequest, conflict } from '../../../../errors.ts'
 import { hookAttemptsMax, hookPassesMax } from '../../../../limits/writes.ts'
+import { complete } from '../../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../../query/table.ts'
 import {
   type HookEvent,
@@ -65,7 +66,11 @@ function isSameRow(one: Note, event: HookEvent): boolean {
   return one.rowText === JSON.stringify(event.row)
 }
 
-const unchanged = (row: RecordRow): Decision => ({ row, altered: new Set(), fail: (problem) => badRequest(problem) })
+const unchanged = (table: Table, row: HookEvent['row']): Decision => ({
+  row: complete(table, row),
+  altered: new Set(),
+  fail: (problem) => badRequest(problem),
+})
 
 export class HookPasses implements HookPass {
   readonly #hooks: NamespaceHooks
@@ -135,7 +140,8 @@ export class HookPasses implements HookPass {
       const { table, event } = note
       const one = hooked[index] ?? null
       // What remains of a row that is deleted is nothing.
-      const decision = one && event.operation !== 'delete' ? parseHooked(table, event.row, one) : unchanged(event.row)
+      const decision =
+        one && event.operation !== 'delete' ? parseHooked(table, event.row, one) : unchanged(table, event.row)
       return { ...note, decision }
     })
     this.#decisions = Map.groupBy([...this.#matched, ...decided], ({ event }) => keyOf(event))

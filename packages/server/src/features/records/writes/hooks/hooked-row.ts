@@ -1,6 +1,7 @@
 /** The row that hooks returned in place of the one to be written, validated as a body of the service key is. */
 import { ApiError, type FieldErrors, withData } from '../../../../errors.ts'
 import { recordBytesMax } from '../../../../limits/writes.ts'
+import { type CompleteRow, complete } from '../../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../../query/table.ts'
 import type { HookedRow } from '../../../before-hooks.ts'
 import type { RecordRow } from '../../rows.ts'
@@ -9,8 +10,8 @@ import { parsePatch } from '../input.ts'
 /** What hooks have decided about a row. */
 export interface Decision {
   /** The row to write. */
-  readonly row: RecordRow
-  /** Names of the fields that hooks have changed. */
+  readonly row: CompleteRow
+  /** Names of the fields that hooks have changed, except computed ones. */
   readonly altered: ReadonlySet<string>
   /** See `HookedRow.fail`. */
   fail(problem: string): ApiError
@@ -30,8 +31,11 @@ const problemOf = ({ message, data }: ApiError): string =>
         .join('; ')
     : message
 
-/** The fields that the hooks changed, with their values; null for one that they removed. */
-function alteredFields(proposed: RecordRow, { row, fail }: HookedRow): Map<string, unknown> {
+/**
+ * The fields that the hooks changed, with their values; null for one that they removed. A row without a computed field
+ * is whole: a hook that builds a row need not compute.
+ */
+function alteredFields(table: Table, proposed: RecordRow, { row, fail }: HookedRow): Map<string, unknown> {
   if (!isObject(row)) throw fail('It must return an object, the row to store, or nothing')
   if (row.id !== proposed.id)
     throw fail('It must return the whole row with its id, which cannot be changed: { ...row, … }')
@@ -40,9 +44,13 @@ function alteredFields(proposed: RecordRow, { row, fail }: HookedRow): Map<strin
   const altered = new Map<string, unknown>()
   // The server sets the time of the write itself.
   for (const name of new Set([...Object.keys(proposed), ...Object.keys(row)]))
-    if (name !== 'updatedAt' && !isSame(proposed[name], row[name])) altered.set(name, row[name] ?? null)
+    if (name !== 'updatedAt' && !isSame(proposed[name], row[name]) && !isLeftOut(table, row, name))
+      altered.set(name, row[name] ?? null)
   return altered
 }
+
+const isLeftOut = (table: Table, row: RecordRow, name: string): boolean =>
+  table.fields.get(name)?.readOnly === true && !Object.hasOwn(row, name)
 
 /**
  * The decision for a row that hooks returned in place of `proposed`. Only fields that they changed are validated:
@@ -50,7 +58,7 @@ function alteredFields(proposed: RecordRow, { row, fail }: HookedRow): Map<strin
  */
 export function parseHooked(table: Table, proposed: RecordRow, hooked: HookedRow): Decision {
   const { fail } = hooked
-  const altered = alteredFields(proposed, hooked)
+  const altered = alteredFields(table, proposed, hooked)
   // Without a prototype, a field called `__proto__` is a name like any other.
   const body: RecordRow = Object.create(null)
   for (const [name, value] of altered) body[name] = value
@@ -61,7 +69,7 @@ export function parseHooked(table: Table, proposed: RecordRow, hooked: HookedRow
       if (field === null && value === null && !Object.hasOwn(hooked.row as RecordRow, name)) delete row[name]
       else row[name] = value
     }
-    const decided = { ...row, createdAt, updatedAt }
+    const decided = complete(table, { ...row, createdAt, updatedAt })
     if (altered.size > 0 && JSON.stringify(decided).length > recordBytesMax)
       throw fail(`The row is larger than ${recordBytesMax} bytes`)
     return { row: decided, altered: new Set(altered.keys()), fail }

@@ -1,4 +1,5 @@
 /** Stores the jobs of a transaction in the change log of its database, from which they become jobs after the commit. */
+import { complete } from '../../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../../query/table.ts'
 import { type CheckedJob, transactionJobsTable } from '../../../transaction-jobs.ts'
 import { changeOf, createAppendChange } from '../../changes/changes.ts'
@@ -15,6 +16,7 @@ const tableOf = ({ namespace, perInstance }: Table): Table => ({
   hidden: new Set(),
   indexes: [],
   search: [],
+  computed: [],
 })
 
 /** Throws 413 if the request logs too much. */
@@ -24,7 +26,7 @@ export function appendJobs(write: Write, jobs: readonly CheckedJob[]): void {
   const table = tableOf(call.table)
   const append = createAppendChange(table, call.database.dialect)
   for (const { id, job } of jobs) {
-    const change = changeOf(table, id, null, { ...job }, 0)
+    const change = changeOf(table, id, null, complete(table, { ...job }), 0)
     const statement = append(change, requestId, nowMs)
     countLogged(write, statement.values)
     tx.send(statement)
