@@ -5,7 +5,8 @@
 import type { Dialect, StoredType } from '../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
 import type { CompareOp, Expr, OuterField, Scalar } from './expr.ts'
-import { distanceOrder, geoColumns, geoValues, inAreaSql } from './geo/geo-sql.ts'
+import { sizeOf } from './geo/area.ts'
+import { distanceOrder, exactly, geoColumns, geoValues, inAreaSql } from './geo/geo-sql.ts'
 import type { SortKey } from './sort.ts'
 import type { Field, FieldType, Table } from './table.ts'
 
@@ -118,7 +119,12 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
     if (expr.kind === 'not') return sql`(${build(expr.of, source, depth, lockClause)}) IS NOT TRUE`
     if (expr.kind === 'exists') return exists(source, expr.table, expr.where, depth, lockClause)
     if (expr.kind === 'and' || expr.kind === 'or') {
-      const parts = expr.of.map((part) => build(part, source, depth, lockClause))
+      const indexed = expr.kind === 'and' ? smallestArea(expr.of) : null
+      const parts = expr.of.map((part) =>
+        source && indexed && part.kind === 'geo' && part !== indexed
+          ? sql`(${exactly(source.alias, part.field, part.area)})`
+          : build(part, source, depth, lockClause),
+      )
       return sql`(${join(parts, expr.kind === 'and' ? ' AND ' : ' OR ')})`
     }
     if (!source) throw new Error('A condition without a table can only contain exists')
@@ -149,6 +155,14 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
     },
     dialect,
   }
+}
+
+/** Of several areas that all match, the index finds the rows of one, and the others are compared with these. */
+function smallestArea(parts: readonly Expr[]): Expr | null {
+  let smallest: Extract<Expr, { kind: 'geo' }> | null = null
+  for (const part of parts)
+    if (part.kind === 'geo' && (!smallest || sizeOf(part.area) < sizeOf(smallest.area))) smallest = part
+  return smallest
 }
 
 /** The stored form of a declared field's value; NULL for undefined and null. */

@@ -140,7 +140,14 @@ export function cellsOf(area: Area): readonly CellRange[] {
   return cells
 }
 
-/** The same; null for an area so large that reading the table in the order of a list is faster. */
+/** About the part of the Earth that an area has; for comparisons. */
+export function sizeOf(area: Area): number {
+  if (area.kind === 'circle') return area.most / 4
+  const { west, south, east, north } = area.bounds
+  return ((east - west) * (north - south)) / (360 * 180)
+}
+
+/** The ranges of `cellsOf`; null for an area so large that reading the table in the order of a list is faster. */
 export function findCells(area: Area): readonly CellRange[] | null {
   const cells = cellsOf(area)
   return shareOf(cells) > indexedShareMax ? null : cells

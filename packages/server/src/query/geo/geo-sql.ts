@@ -89,7 +89,8 @@ export function inAreaSql(source: GeoSource, { name, index }: Field, area: Area)
   return sql`(${alias}.${rowKey} IN (${join(keys, ' UNION ALL ')}) AND ${exact})`
 }
 
-function exactly(alias: SqlText, name: string, area: Area): SqlText {
+/** Whether the place of a record is in an area, without an index; null or false where it has none. */
+export function exactly(alias: SqlText, name: string, area: Area): SqlText {
   if (area.kind === 'circle') return inCircle(alias, name, area)
   const [longitude, latitude] = [columnOf(alias, name, 'lon'), columnOf(alias, name, 'lat')]
   return area.kind === 'box' ? within(longitude, latitude, area.bounds) : inPolygon(longitude, latitude, area)
