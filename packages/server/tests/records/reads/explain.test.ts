@@ -133,4 +133,14 @@ describeServer('explain', { config }, (server) => {
     expect((await server.service.get(`${base}?explain=yes`)).status).toBe(400)
     expect((await server.anonymous.get(`${base}?explain=0`)).status).toBe(200)
   })
+
+  test('[DB-EXPLAIN-1] the statement of a list is the one that reads its table, also after writes that its total follows', async () => {
+    const parameters = { filter: [['title', '==', 'word3']] }
+    for (const id of ['more-1', 'more-2']) {
+      const { explain: explanation } = await explain(base, parameters)
+      expect(explanation.sql).toContain('"posts"."title"')
+      expect(explanation.suggestion).toEqual({ fields: ['title'] })
+      expect((await server.service.post(base, { id, title: 'word3' })).status).toBe(201)
+    }
+  })
 })

@@ -49,12 +49,12 @@ interface Recorded {
   readonly ms: number
 }
 
-/** The same database; what it reads is added to `recorded`. */
-function recording(database: Database, recorded: Recorded[]): Database {
+/** The same database; what it reads is added to `recorded`. Pages of the change log, for totals, are none of the table. */
+function recording({ database, rows }: TableCall, recorded: Recorded[]): Database {
   const timed = async <T>(query: SqlText, isPage: boolean, read: () => Promise<T>): Promise<T> => {
     const start = performance.now()
     const result = await read()
-    recorded.push({ query, isPage, ms: performance.now() - start })
+    recorded.push({ query, isPage: isPage && query.text.includes(rows.name.text), ms: performance.now() - start })
     return result
   }
   return decorateDatabase(database, {
@@ -135,6 +135,6 @@ export async function explained(
   if (!query.explain) return read(call)
   if (call.caller.kind !== 'service') throw accessDenied('explain needs a service key')
   const recorded: Recorded[] = []
-  const reply = await read(call.on(recording(call.database, recorded)))
+  const reply = await read(call.on(recording(call, recorded)))
   return withMember(reply, 'explain', await explain(call, query, recorded))
 }
