@@ -1,6 +1,6 @@
 /** What all parts of the app share: settings, clock, log, metrics and the configuration in force. */
 import { type Clock, systemClock } from '../base/clock.ts'
-import type { HashCost } from '../base/crypto/password-hash.ts'
+import type { HashCost } from '../base/crypto/argon2.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Config, Settings } from '../config/config.ts'
 import { createMetrics, type Metrics } from '../http/metrics.ts'

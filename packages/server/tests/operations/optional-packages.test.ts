@@ -15,7 +15,7 @@ export default defineConfig({
 `
 const packageFolder = join(import.meta.dir, '../..')
 const modules = join(packageFolder, '../../node_modules')
-const optional: ReadonlySet<string> = new Set(['sharp', '@img', 'usearch', 'plinth'])
+const optional: ReadonlySet<string> = new Set(['sharp', '@img', 'usearch', '@node-rs', 'plinth'])
 const redDot = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/q842iQAAAABJRU5ErkJggg==',
   'base64',
@@ -39,7 +39,7 @@ function copyWithoutOptionalPackages(): string {
   return join(copy, 'src/main.ts')
 }
 
-test('without sharp and usearch the server starts and refuses image transformations with the reason', async () => {
+test('without optional packages the server starts, hashes passwords, and refuses image transformations with the reason', async () => {
   server = await spawnServer(configText, undefined, { main: copyWithoutOptionalPackages() })
   const { service } = server
   await store(service, 'pictures', { key: 'dot.png', content: redDot, type: 'image/png' })
@@ -50,5 +50,8 @@ test('without sharp and usearch the server starts and refuses image transformati
     slug: 'unavailable',
     message: 'Image transformations need the optional package sharp, which this server does not have',
   })
+  const account = { email: 'ada@example.com', password: 'correct horse battery' }
+  expect((await service.post('/api/auth/signup', account)).status).toBe(201)
+  expect((await service.post('/api/auth/signin', account)).status).toBe(200)
   expect((await service.get('/api/health')).status).toBe(200)
 })

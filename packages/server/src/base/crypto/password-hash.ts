@@ -5,18 +5,14 @@
 import { pbkdf2, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
-
-export interface HashCost {
-  readonly memoryKiB: number
-  readonly passes: number
-}
+import { argon2, type HashCost } from './argon2.ts'
 
 /** Hashes that may run concurrently and leave a processor to the event loop. */
 export const hashesAtOnce = Math.max(1, availableParallelism() - 1)
 
 /** `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. */
-export const hashPassword = (password: string, { memoryKiB, passes }: HashCost): Promise<string> =>
-  Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: memoryKiB, timeCost: passes })
+export const hashPassword = async (password: string, cost: HashCost): Promise<string> =>
+  (await argon2()).hash(password, cost)
 
 /** The parsed parameters of a hash. */
 export type ParsedHash =
@@ -66,7 +62,7 @@ export async function verifyPassword(password: string, text: string): Promise<bo
   const parsed = findHash(text)
   switch (parsed?.kind) {
     case 'argon2id':
-      return Bun.password.verify(password, text, 'argon2id')
+      return (await argon2()).verify(password, text)
     case 'bcrypt':
       return Bun.password.verify(Buffer.from(password).subarray(0, bcryptBytesMax), text, 'bcrypt')
     case 'pbkdf2': {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Auth, UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { HashCost } from '../../base/crypto/password-hash.ts'
+import type { HashCost } from '../../base/crypto/argon2.ts'
 import type { Log } from '../../base/log.ts'
 import type { JsonObject } from '../../base/text/json.ts'
 import type { AuthConfig } from '../../config/sections/auth/auth.ts'

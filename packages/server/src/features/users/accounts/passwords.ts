@@ -3,13 +3,8 @@
  * never logged and never stored.
  */
 import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
-import {
-  findHash,
-  type HashCost,
-  hashesAtOnce,
-  hashPassword,
-  verifyPassword,
-} from '../../../base/crypto/password-hash.ts'
+import type { HashCost } from '../../../base/crypto/argon2.ts'
+import { findHash, hashesAtOnce, hashPassword, verifyPassword } from '../../../base/crypto/password-hash.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { invalidField, unavailable } from '../../../errors.ts'
 import { passwordCharsMax } from '../../../limits/api.ts'
