@@ -49,7 +49,7 @@ interface Recorded {
   readonly ms: number
 }
 
-/** The same database; what it reads is added to `recorded`. Pages of the change log, for totals, are none of the table. */
+/** The same database; what it reads is added to `recorded`. Totals read pages of the change log, which are no pages. */
 function recording({ database, rows }: TableCall, recorded: Recorded[]): Database {
   const timed = async <T>(query: SqlText, isPage: boolean, read: () => Promise<T>): Promise<T> => {
     const start = performance.now()
