@@ -19,7 +19,7 @@ const batchesPerSave = 20
 const attemptsMax = 6
 const connectionAttemptsMax = 3
 /** Increment it when `places.ts` or `countries.ts` produces different rows, so that the next start imports them. */
-const rowsVersion = 1
+const rowsVersion = 2
 
 export interface ImportOptions {
   readonly url: string

@@ -14,6 +14,8 @@ export interface PlaceRow {
   readonly districtName: string | null
   readonly lat: number
   readonly lng: number
+  /** Longitude and latitude. */
+  readonly position: readonly [number, number]
 }
 
 interface City {
@@ -72,6 +74,7 @@ export function readPlaces(countryNames: ReadonlyMap<string, string>): PlaceRow[
     districtName: district?.name ?? null,
     lat: Number(city.lat),
     lng: Number(city.lng),
+    position: [Number(city.lng), Number(city.lat)] as const,
   }))
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
