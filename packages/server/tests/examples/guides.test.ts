@@ -93,7 +93,7 @@ describe('documents', () => {
       for (const { text, line } of fences.filter(
         ({ text }) => text.startsWith('import') || text.startsWith('// plinth.config.ts'),
       )) {
-        if (!text.includes('defineConfig({')) continue
+        if (!text.includes('export default defineConfig({')) continue
         const path = join(folder, `document-${at}-${line}`, 'plinth.config.ts')
         await Bun.write(path, text)
         const { config } = await loadConfig(path, 'development', 'k'.repeat(32))
