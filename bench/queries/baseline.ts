@@ -25,6 +25,30 @@ const plain = `SELECT json_object('id', "id", 'title', "title", 'body', "body", 
     'authorId', "authorId", 'createdAt', "createdAt", 'updatedAt', "updatedAt") AS item
   FROM posts WHERE "topic" = ? ORDER BY "rank" DESC LIMIT 30`
 
+/** Beside the server's tables: coordinates with an ordinary index, and a full-text index of the names. */
+const prepareFloor = [
+  `CREATE TABLE floor_places AS SELECT "id", "name", "_lon_position" AS lon, "_lat_position" AS lat FROM places`,
+  'CREATE INDEX floor_by_place ON floor_places (lat, lon)',
+  'CREATE VIRTUAL TABLE floor_names USING fts5(name, tokenize = "unicode61 remove_diacritics 2")',
+  'INSERT INTO floor_names (rowid, name) SELECT rowid, name FROM floor_places',
+]
+
+/** The rows of a box, by distance on a sphere. Parameters: south, north, west, east, latitude, longitude, radius. */
+const near = `
+  SELECT json_object('id', id, 'name', name, 'metres', metres) AS item FROM (
+    SELECT id, name, 2 * 6371008.8 * asin(sqrt(pow(sin(radians(lat - ?5) / 2), 2)
+      + cos(radians(lat)) * cos(radians(?5)) * pow(sin(radians(lon - ?6) / 2), 2))) AS metres
+    FROM floor_places WHERE lat BETWEEN ?1 AND ?2 AND lon BETWEEN ?3 AND ?4)
+  WHERE metres <= ?7 ORDER BY metres LIMIT 20`
+
+const named = `
+  SELECT json_object('id', p.id, 'name', p.name) AS item
+  FROM floor_names JOIN floor_places p ON p.rowid = floor_names.rowid
+  WHERE floor_names MATCH ? ORDER BY bm25(floor_names) LIMIT 20`
+const namedCount = 'SELECT count(*) AS total FROM floor_names WHERE floor_names MATCH ?'
+
+const degreesPerMetre = 360 / (2 * Math.PI * 6_371_008.8)
+
 /** As long as the result of the smallest aggregate. */
 const bare = JSON.stringify({ groups: Array(6).fill({ status: 'returned', n: 166_667, total: 833_333_333 }) })
 
@@ -38,7 +62,8 @@ const aggregates = {
 export type AggregateName = keyof typeof aggregates
 
 function serve(folder: string): number {
-  const database = new Database(join(folder, 'databases', 'shared.sqlite'), { readonly: true })
+  const database = new Database(join(folder, 'databases', 'shared.sqlite'))
+  for (const statement of prepareFloor) database.run(statement)
   database.run('PRAGMA cache_size = -65536')
   const list = (statement: string): ((topic: string) => Response) => {
     const prepared = database.prepare<{ item: string }, [string]>(statement)
@@ -52,6 +77,18 @@ function serve(folder: string): number {
       return 1
     }, seconds)
   }
+  const byDistance = database.prepare<{ item: string }, number[]>(near)
+  const nearest = (lon: number, lat: number, metres: number): Response => {
+    const [height, width] = [metres * degreesPerMetre, (metres * degreesPerMetre) / Math.cos((lat * Math.PI) / 180)]
+    const rows = byDistance.all(lat - height, lat + height, lon - width, lon + width, lat, lon, metres)
+    return new Response(`{"items":[${rows.map(({ item }) => item)}]}`, json)
+  }
+  const byName = database.prepare<{ item: string }, [string]>(named)
+  const countByName = database.prepare<{ total: number }, [string]>(namedCount)
+  const search = (word: string): Response => {
+    const total = countByName.get(`"${word}"*`)?.total
+    return new Response(`{"items":[${byName.all(`"${word}"*`).map(({ item }) => item)}],"total":${total}}`, json)
+  }
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -59,6 +96,9 @@ function serve(folder: string): number {
     routes: {
       '/posts/:topic': ({ params }) => withRelated(params.topic),
       '/plain/:topic': ({ params }) => withoutRelated(params.topic),
+      '/near/:lon/:lat/:metres': ({ params: { lon, lat, metres } }) =>
+        nearest(Number(lon), Number(lat), Number(metres)),
+      '/search/:word': ({ params }) => search(params.word),
       '/bare': () => new Response(bare, json),
       '/loop/:name': (request) => {
         const seconds = Number(new URL(request.url).searchParams.get('seconds'))

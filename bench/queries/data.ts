@@ -1,4 +1,6 @@
 /** The rows of the query benchmark, derived from their number. Ids fit every peer: 15 lowercase letters and digits. */
+import { readCountries } from '../../examples/atlas/countries.ts'
+import { readPlaces } from '../../examples/atlas/places.ts'
 import { hash } from '../setup/data.ts'
 
 export interface Counts {
@@ -12,7 +14,10 @@ export const topics = 100
 export const buyers = 10_000
 export const statuses = ['open', 'paid', 'packed', 'sent', 'returned', 'canceled'] as const
 
-type Values = Readonly<Record<string, string | number>>
+type Values = Readonly<Record<string, string | number | readonly [longitude: number, latitude: number]>>
+
+/** The places of the atlas example. */
+export const places = readPlaces(new Map(readCountries().map(({ id, name }) => [id, name])))
 
 const idOf = (kind: string, number: number): string => `${kind}${String(number).padStart(15 - kind.length, '0')}`
 
@@ -51,6 +56,13 @@ export const rowsOf = (
       rank: number,
       postId: idOf('p', Math.floor(number / commentsPerPost)),
     }),
+  },
+  places: {
+    count: places.length,
+    at: (number) => {
+      const place = places[number] as (typeof places)[number]
+      return { id: idOf('l', number), name: place.name, position: place.position }
+    },
   },
   orders: {
     count: counts.orders,

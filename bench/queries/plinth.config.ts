@@ -1,4 +1,4 @@
-/** Configuration of the server of the query benchmark: posts with authors and comments, and orders to add up. */
+/** Configuration of the server of the query benchmark: posts with authors and comments, orders to add up, and places. */
 import { defineConfig } from '../../packages/server/src/config/define.ts'
 
 const access = { read: true, insert: true } as const
@@ -27,6 +27,12 @@ export default defineConfig({
             postId: { type: 'string', required: true, references: 'posts' },
           },
           indexes: [{ fields: ['postId', 'rank'] }],
+          access,
+        },
+        places: {
+          schema: { name: { type: 'string', required: true }, position: { type: 'geo', required: true, index: true } },
+          search: ['name'],
+          searchOptions: { typos: true },
           access,
         },
         orders: {

@@ -1,4 +1,4 @@
-/** The run of queries (`--queries`): related records and aggregates. Uses private processes and folders. */
+/** The run of queries (`--queries`): related records, aggregates, places and searches. Uses private processes. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +9,8 @@ import { readEnvironment } from '../setup/environment.ts'
 import { copyFolder } from '../setup/folders.ts'
 import { compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
 import { type BaselineProcess, type LoadProcess, startListener, startLoad, startServer } from '../setup/processes.ts'
-import { type Counts, commentsPerPost } from './data.ts'
-import { openPosts } from './pocketbase.ts'
+import { type Counts, commentsPerPost, places } from './data.ts'
+import { openFilled } from './pocketbase.ts'
 import { type QueryScenario, queryScenarios } from './scenarios.ts'
 import { seedServer } from './seed.ts'
 
@@ -39,7 +39,7 @@ async function openSetup(stack: AsyncDisposableStack, work: string, counts: Coun
   stack.defer(() => load.stop())
   const program = providePocketBase()
   if (program === null) console.log('PocketBase could not be built: it is not measured.')
-  const pocketbase = program === null ? null : await openPosts(program, join(work, 'pocketbase'), counts)
+  const pocketbase = program === null ? null : await openFilled(program, join(work, 'pocketbase'), counts)
   stack.defer(() => pocketbase?.stop())
   const floor = await startListener(['bench/queries/baseline.ts', copy])
   stack.defer(() => floor.stop())
@@ -89,7 +89,7 @@ export async function runQueries(plan: Plan, quick: boolean): Promise<string> {
     figures.push(reported)
   }
   const environment = readEnvironment(work)
-  const rows = `${counts.posts.toLocaleString('en-US')} posts, ${commentsPerPost} comments each.`
+  const rows = `${counts.posts.toLocaleString('en-US')} posts, ${commentsPerPost} comments each; ${places.length.toLocaleString('en-US')} places.`
   return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     rows,

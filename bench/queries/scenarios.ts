@@ -1,8 +1,9 @@
 /** The queries, and what answers the same at the floor and at a peer. */
 import type { LoadRequest } from '../load/load-requests.ts'
 import { clients } from '../scenarios.ts'
+import { hash } from '../setup/data.ts'
 import type { AggregateName } from './baseline.ts'
-import { topicAt, topics } from './data.ts'
+import { places, topicAt, topics } from './data.ts'
 
 const page = 30
 
@@ -47,6 +48,61 @@ const aggregate = (title: string, loop: AggregateName, parameters: Record<string
       get(`${table('orders')}/aggregate`, { ...parameters, filter: [['amount', '>=', least]] }, 0),
     ),
   floor: { title: 'same SQL in a loop', kind: 'loop', loop },
+  pocketbase: null,
+})
+
+/** Different places, so that no page is in a cache. */
+const placesVariety = 2000
+const placeAt = (number: number): (typeof places)[number] => places[hash(number) % places.length] as never
+
+const many = (request: (number: number) => LoadRequest): LoadRequest[] =>
+  Array.from({ length: placesVariety }, (_, number) => request(number))
+
+const nearby = (kilometres: number): QueryScenario => ({
+  title: `Nearest 20 within ${kilometres} km, ${clients} clients`,
+  connections: clients,
+  requests: () =>
+    many((number) =>
+      get(
+        table('places'),
+        {
+          filter: [['position', 'near', [...placeAt(number).position, `${kilometres}km`]]],
+          sort: 'position.distance',
+          limit: '20',
+          after: '',
+        },
+        0,
+      ),
+    ),
+  floor: {
+    title: 'minimal handler, box in an index and haversine',
+    kind: 'requests',
+    requests: () => many((number) => get(`/near/${placeAt(number).position.join('/')}/${kilometres * 1000}`, {}, 0)),
+  },
+  // Unsorted: PocketBase sorts by no distance.
+  pocketbase: () =>
+    many((number) => {
+      const [longitude, latitude] = placeAt(number).position
+      const filter = `geoDistance(position.lon, position.lat, ${longitude}, ${latitude}) < ${kilometres}`
+      return get('/api/collections/places/records', { filter, perPage: '20', skipTotal: '1' }, 0)
+    }),
+})
+
+/** Words of eight ASCII letters or more, which have two typos. */
+const words = [...new Set(places.map(({ name }) => name.toLowerCase()).filter((name) => /^[a-z]{8,}$/.test(name)))]
+const wordAt = (number: number): string => words[hash(number) % words.length] as string
+/** Two letters in the middle are swapped, which is one typo. */
+const misspelled = (word: string): string => word.slice(0, 3) + word[4] + word[3] + word.slice(5)
+
+const searched = (title: string, typed: (word: string) => string): QueryScenario => ({
+  title: `${title}, ${clients} clients`,
+  connections: clients,
+  requests: () => many((number) => get(`${table('places')}/search`, { q: typed(wordAt(number)), limit: '20' }, 0)),
+  floor: {
+    title: 'minimal handler, FTS5, the word as it is written',
+    kind: 'requests',
+    requests: () => many((number) => get(`/search/${wordAt(number)}`, {}, 0)),
+  },
   pocketbase: null,
 })
 
@@ -105,6 +161,10 @@ export const queryScenarios = (orders: string): readonly QueryScenario[] => [
     group: ['status'],
     measures: { buyers: { countDistinct: 'buyerId' } },
   }),
+  nearby(5),
+  nearby(50),
+  searched('Search with typos for a word as it is written', (word) => word),
+  searched('Search with typos for a word with two letters swapped', misspelled),
   {
     title: `The same result again, ${clients} clients`,
     connections: clients,
