@@ -6,7 +6,7 @@ import type { Dialect, StoredType } from '../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
 import type { CompareOp, Expr, OuterField, Scalar } from './expr.ts'
 import { sizeOf } from './geo/area.ts'
-import { distanceOrder, exactly, geoColumns, geoValues, inAreaSql } from './geo/geo-sql.ts'
+import { areaKeysSql, distanceOrder, exactly, geoColumns, geoValues, inAreaSql } from './geo/geo-sql.ts'
 import type { SortKey } from './sort.ts'
 import type { Field, FieldType, Table } from './table.ts'
 
@@ -57,6 +57,11 @@ export interface SqlBackEnd {
   condition(expr: Expr, table: Table): SqlText
   /** The same for the residual of `partiallyEvaluate`; rows its `exists` find are locked until the transaction ends. */
   lockingCondition(residual: Expr, table: Table): SqlText
+  /**
+   * Selects the records that a condition visits, where an index of its places bounds them more tightly than the plan
+   * shows; null for others.
+   */
+  visited(expr: Expr, table: Table): SqlText | null
   /** The sort terms of a key: three for an undeclared field (see `sortValues`), one for any other. */
   orderOf(table: Table, key: SortKey): readonly SqlText[]
   readonly dialect: Dialect
@@ -146,6 +151,10 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
 
   return {
     condition: (expr, table) => build(expr, sourceOf(table), 0),
+    visited(expr, table) {
+      const area = smallestArea(expr.kind === 'and' ? expr.of : [expr])
+      return area && areaKeysSql({ ...sourceOf(table), dialect }, table.fields.get(area.field) as Field, area.area)
+    },
     lockingCondition: (residual, table) => build(residual, sourceOf(table), 0, dialect.forReference),
     orderOf(table, key) {
       const source = sourceOf(table)
@@ -158,7 +167,7 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
 }
 
 /** Of several areas that all match, the index finds the rows of one, and the others are compared with these. */
-function smallestArea(parts: readonly Expr[]): Expr | null {
+function smallestArea(parts: readonly Expr[]): Extract<Expr, { kind: 'geo' }> | null {
   let smallest: Extract<Expr, { kind: 'geo' }> | null = null
   for (const part of parts)
     if (part.kind === 'geo' && (!smallest || sizeOf(part.area) < sizeOf(smallest.area))) smallest = part

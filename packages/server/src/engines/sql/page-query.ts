@@ -44,9 +44,9 @@ export interface PageQuery {
   readonly keyChars?: number
   /**
    * Selects the rows that it visits, of which it sorts and returns a few. Of a large file it is read on the main thread
-   * only where they are at most `quickVisitsMax`.
+   * only where they are at most `quickVisitsMax`. Null or absent where the plan shows it.
    */
-  readonly visited?: SqlText
+  readonly visited?: SqlText | null
   /** Frequency of the search words; null or absent unless the query is a full-text search. */
   readonly frequency?: WordFrequency | null
   /** The caller's key (`callerKey`): reader threads are shared fairly between callers. */

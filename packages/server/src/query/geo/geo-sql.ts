@@ -70,23 +70,33 @@ function inPolygon(longitude: SqlText, latitude: SqlText, { bounds, sides }: Pol
   return sql`${within(longitude, latitude, bounds)} AND (${join(crossings, ' + ')}) % 2 = 1`
 }
 
+/** The ranges of cells of an area; null without an index, and for an area that is too large for one. */
+const rangesOf = (column: SqlText, { index }: Field, area: Area): readonly SqlText[] | null =>
+  (index ? findCells(area) : null)?.map(({ first, last }) => sql`${column} >= ${first} AND ${column} <= ${last}`) ??
+  null
+
+/** Selects the keys of the records in the cells of an area, on an engine that has them; null without an index. */
+export function areaKeysSql({ table, dialect }: GeoSource, field: Field, area: Area): SqlText | null {
+  const { rowKey } = dialect
+  const inner = ident('_near')
+  const ranges = rowKey && rangesOf(columnOf(inner, field.name, 'cell'), field, area)
+  if (!ranges) return null
+  const keys = ranges.map((range) => sql`SELECT ${inner}.${rowKey} FROM ${dialect.from(table, inner)} WHERE ${range}`)
+  return join(keys, ' UNION ALL ')
+}
+
 /**
  * Whether the place of a record is in an area; null or false where it has none. With an index the records in its cells
  * are found first: on an engine with row keys by a sub-select, since its planner prefers an index in the order of a
  * list to several ranges of another.
  */
-export function inAreaSql(source: GeoSource, { name, index }: Field, area: Area): SqlText {
-  const { alias, table, dialect } = source
-  const exact = exactly(alias, name, area)
-  const cells = index ? findCells(area) : null
-  if (!cells) return sql`(${exact})`
-  const { rowKey } = dialect
-  const inner = rowKey ? ident('_near') : alias
-  const column = columnOf(inner, name, 'cell')
-  const ranges = cells.map(({ first, last }) => sql`${column} >= ${first} AND ${column} <= ${last}`)
-  if (!rowKey) return sql`((${join(ranges, ' OR ')}) AND ${exact})`
-  const keys = ranges.map((range) => sql`SELECT ${inner}.${rowKey} FROM ${dialect.from(table, inner)} WHERE ${range}`)
-  return sql`(${alias}.${rowKey} IN (${join(keys, ' UNION ALL ')}) AND ${exact})`
+export function inAreaSql(source: GeoSource, field: Field, area: Area): SqlText {
+  const { alias, dialect } = source
+  const exact = exactly(alias, field.name, area)
+  const keys = areaKeysSql(source, field, area)
+  if (keys && dialect.rowKey) return sql`(${alias}.${dialect.rowKey} IN (${keys}) AND ${exact})`
+  const ranges = rangesOf(columnOf(alias, field.name, 'cell'), field, area)
+  return ranges ? sql`((${join(ranges, ' OR ')}) AND ${exact})` : sql`(${exact})`
 }
 
 /** Whether the place of a record is in an area, without an index; null or false where it has none. */

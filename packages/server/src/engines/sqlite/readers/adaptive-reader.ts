@@ -148,7 +148,7 @@ export function createAdaptiveReader(
   }
 
   function largePage(query: PageQuery, bytesMax: number): Promise<PageRows<SqlRow>> {
-    const pace = paceOf(plainPage(query), performance.now(), query.visited !== undefined)
+    const pace = paceOf(plainPage(query), performance.now(), Boolean(query.visited))
     const { alongside = null, caller, limit, keyChars = 0 } = query
     const page = pace.isSorted ? keyedPage(query) : plainPage(query)
     return threads.read(path, { query: page, bytesMax: bytesMax + limit * keyChars, alongside }, caller)
@@ -170,9 +170,9 @@ export function createAdaptiveReader(
       const { atMs } = start
       const { here, alongside, frequency, visited } = query
       const plain = plainPage(query)
-      const pace = paceOf(plain, atMs, visited !== undefined)
+      const pace = paceOf(plain, atMs, Boolean(visited))
       const beside = alongside && !here ? scalarOf(alongside) : null
-      const besidePace = beside && paceOf(beside, atMs, visited !== undefined)
+      const besidePace = beside && paceOf(beside, atMs, Boolean(visited))
       const isSlow = pace.isSlow || besidePace?.isSlow || (visited && visitsMany(visited, atMs))
       if (isSlow || (frequency && isLargeFile(atMs) && frequencies.isFrequent(frequency, atMs)))
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))

@@ -106,6 +106,7 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
       order: orderOf(call, sort),
       limit,
       offset,
+      visited: call.backEnd.visited(one, call.table),
     }),
   )
   const respond: Respond = async (read, isLarge) => {
@@ -216,7 +217,8 @@ async function listFrom(
     segments.map((segment) => {
       const conditions = conditionsOf(call, one)
       if (segment) conditions.push(segment)
-      return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0 })
+      const visited = call.backEnd.visited(one, call.table)
+      return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0, visited })
     }),
   )
   return respondWithPage(call, limits, async (read, isLarge) => {

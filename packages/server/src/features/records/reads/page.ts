@@ -44,11 +44,12 @@ export const pageQuery = (
     order,
     limit,
     offset,
-  }: Pick<PageQuery, 'order' | 'limit' | 'offset'> & { readonly joins?: SqlText },
+    visited = null,
+  }: Pick<PageQuery, 'order' | 'limit' | 'offset' | 'visited'> & { readonly joins?: SqlText },
 ): PageQuery => {
   const where = conditions.length === 0 ? nothing : sql` WHERE ${join(conditions, ' AND ')}`
   const source = sql` FROM ${rows.from}${joins}${where}`
-  return { list, source, order, limit, offset, key, keyChars, caller: callerKey(caller) }
+  return { list, source, order, limit, offset, key, keyChars, visited, caller: callerKey(caller) }
 }
 
 const nothing = sql``
