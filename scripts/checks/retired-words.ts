@@ -115,9 +115,9 @@ const identifiers: readonly RegExp[] = [
   /\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+[A-Z]\w*\b/g,
 ]
 
-/** In the examples and their tests, a place is a record of the atlas. */
+/** In the examples, their tests and a benchmark, a place is a record of the atlas. */
 const isAboutPlaces = (path: string): boolean =>
-  /^(?:examples|docs\/guides|packages\/server\/tests\/examples)\//.test(path)
+  /^(?:examples|bench\/queries|docs\/guides|packages\/server\/tests\/examples)\//.test(path)
 
 /** `settled` is a public method of the module `plinth/testing`. */
 const isAboutTesting = (path: string): boolean => path.includes('/testing/') || path.startsWith('examples/')
