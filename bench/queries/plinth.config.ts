@@ -1,4 +1,4 @@
-/** Configuration of the server of the query benchmark: posts with authors and comments, orders to add up, and places. */
+/** Configuration of the server of the query benchmark: posts with authors and comments, orders to sum, and places. */
 import { defineConfig } from '../../packages/server/src/config/define.ts'
 
 const access = { read: true, insert: true } as const
