@@ -122,6 +122,14 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
     }
   }
 
+  /** Saves of rooms since the start of the server. */
+  async function readSaves(): Promise<number> {
+    const response = await fetch(new URL('/metrics', example.demo('ROOM')), {
+      headers: { 'X-Platform-Service-Key': example.demo('PLINTH_SERVICE_KEY') },
+    })
+    return Number(/^rooms_saves_total (\d+)$/m.exec(await response.text())?.[1])
+  }
+
   /** Waits until both windows show the positions of the server. A page may open before its player has joined. */
   async function bothShow(): Promise<Places> {
     let { places } = await readRoom()
@@ -187,9 +195,13 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
     const places = await bothShow()
     const { gems } = await readRoom()
     const [first, second] = [await ann.run(userOf), await bob.run(userOf)]
-    // State sent at least one tick before the crash is saved; the rename takes one tick.
-    await bob.run(rename, 'Bob')
-    await bothShowNames(Object.fromEntries(Object.entries({ [first]: 'Ann', [second]: 'Bob' }).sort()))
+    // One save runs at a time, so the second one from now begins after both windows have shown the positions.
+    for (const name of ['Robert', 'Bob']) {
+      const saves = await readSaves()
+      await bob.run(rename, name)
+      await bothShowNames(Object.fromEntries(Object.entries({ [first]: 'Ann', [second]: name }).sort()))
+      while ((await readSaves()) === saves);
+    }
     await example.kill()
     for (const window of [ann, bob]) await window.run(untilShown, 'state', 'reconnecting')
     await example.start()
