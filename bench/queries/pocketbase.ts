@@ -1,4 +1,4 @@
-/** PocketBase with posts, their authors and comments, and places, which are inserted by SQL into its file. */
+/** PocketBase with posts, their authors and comments, which are inserted by SQL into its file. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { type CreateCollection, openPocketBase } from '../setup/pocketbase.ts'
@@ -26,23 +26,18 @@ async function createCollections(create: CreateCollection): Promise<void> {
     fields: [text('text'), number('rank'), relation('postId', posts)],
     indexes: ['CREATE INDEX idx_comments_post ON comments (postId, rank)'],
   })
-  await create({ name: 'places', fields: [text('name'), { name: 'position', type: 'geoPoint' }] })
 }
-
-/** A value as PocketBase stores it. */
-const stored = (value: string | number | readonly [number, number]): string | number =>
-  typeof value === 'object' ? JSON.stringify({ lon: value[0], lat: value[1] }) : value
 
 function insertRows(folder: string, counts: Counts): void {
   const database = new Database(join(folder, 'data/data.db'))
-  const { orders: _, ...tables } = rowsOf(counts)
+  const { orders: _, places: __, ...tables } = rowsOf(counts)
   for (const [table, { count, at }] of Object.entries(tables)) {
     const names = Object.keys(at(0))
     const insert = database.prepare(
       `INSERT INTO ${table} (${names.map((name) => `"${name}"`)}) VALUES (${names.map(() => '?')})`,
     )
     database.transaction(() => {
-      for (let row = 0; row < count; row++) insert.run(...Object.values(at(row)).map(stored))
+      for (let row = 0; row < count; row++) insert.run(...(Object.values(at(row)) as (string | number)[]))
     })()
   }
   database.run('ANALYZE')
