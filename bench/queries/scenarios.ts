@@ -39,6 +39,16 @@ const listed = (topic: string): Record<string, unknown> => ({
   after: '',
 })
 
+/** The same list. */
+const inPocketBase = (topic: string, more: Record<string, string> = {}): LoadRequest =>
+  get('/api/collections/posts/records', {
+    filter: `topic='${topic}'`,
+    sort: '-rank',
+    perPage: String(page),
+    skipTotal: '1',
+    ...more,
+  })
+
 const aggregate = (title: string, loop: AggregateName, parameters: Record<string, unknown>): QueryScenario => ({
   title,
   connections: 1,
@@ -117,16 +127,7 @@ export const queryScenarios = (orders: string): readonly QueryScenario[] => [
       kind: 'requests',
       requests: () => byTopic((topic) => get(`/posts/${topic}`)),
     },
-    pocketbase: () =>
-      byTopic((topic) =>
-        get('/api/collections/posts/records', {
-          filter: `topic='${topic}'`,
-          sort: '-rank',
-          perPage: String(page),
-          skipTotal: '1',
-          expand: 'authorId,comments_via_postId',
-        }),
-      ),
+    pocketbase: () => byTopic((topic) => inPocketBase(topic, { expand: 'authorId,comments_via_postId' })),
   },
   {
     title: `The same list without related records, ${clients} clients`,
@@ -137,15 +138,7 @@ export const queryScenarios = (orders: string): readonly QueryScenario[] => [
       kind: 'requests',
       requests: () => byTopic((topic) => get(`/plain/${topic}`)),
     },
-    pocketbase: () =>
-      byTopic((topic) =>
-        get('/api/collections/posts/records', {
-          filter: `topic='${topic}'`,
-          sort: '-rank',
-          perPage: String(page),
-          skipTotal: '1',
-        }),
-      ),
+    pocketbase: () => byTopic((topic) => inPocketBase(topic)),
   },
   aggregate(`Count and sum by status, ${orders} rows, one client`, 'status', {
     group: ['status'],

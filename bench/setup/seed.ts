@@ -48,7 +48,8 @@ function batchesOf(table: string, rows: number): Batch[] {
   })
 }
 
-async function insertBatch(url: string, table: string, inserts: readonly Row[]): Promise<void> {
+/** Throws unless the server has stored all rows. */
+export async function insertBatch(url: string, table: string, inserts: readonly object[]): Promise<void> {
   const response = await fetch(`${url}/api/db/shared/tables/${table}/batch`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'X-Platform-Service-Key': serviceKey },

@@ -107,3 +107,21 @@ export function assumeExists(expr: Expr, assumed = true): Expr {
       return expr
   }
 }
+
+/** Whether an operator is true for the order of two values: negative, zero or positive. */
+export function isOrdered(op: CompareOp, ordering: number): boolean {
+  switch (op) {
+    case '==':
+      return ordering === 0
+    case '!=':
+      return ordering !== 0
+    case '>':
+      return ordering > 0
+    case '>=':
+      return ordering >= 0
+    case '<':
+      return ordering < 0
+    case '<=':
+      return ordering <= 0
+  }
+}

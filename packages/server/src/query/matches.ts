@@ -3,7 +3,18 @@
  * property test checks that it agrees with the SQL back end, `to-sql`.
  */
 import { compareText } from '../base/text/text.ts'
-import { allOf, always, anyOf, type CompareOp, type Expr, negate, never, type OuterField, type Scalar } from './expr.ts'
+import {
+  allOf,
+  always,
+  anyOf,
+  type CompareOp,
+  type Expr,
+  isOrdered,
+  negate,
+  never,
+  type OuterField,
+  type Scalar,
+} from './expr.ts'
 import { isInArea } from './geo/area.ts'
 
 export type Row = Readonly<Record<string, unknown>>
@@ -20,21 +31,7 @@ function order(a: unknown, b: Scalar): number | null {
 
 function compare(value: unknown, op: CompareOp, other: Scalar): boolean {
   const ordering = order(value, other)
-  if (ordering === null) return false
-  switch (op) {
-    case '==':
-      return ordering === 0
-    case '!=':
-      return ordering !== 0
-    case '>':
-      return ordering > 0
-    case '>=':
-      return ordering >= 0
-    case '<':
-      return ordering < 0
-    case '<=':
-      return ordering <= 0
-  }
+  return ordering !== null && isOrdered(op, ordering)
 }
 
 function contains(value: unknown, part: Scalar): boolean {

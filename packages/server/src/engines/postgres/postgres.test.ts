@@ -76,7 +76,7 @@ if (url !== undefined) {
   test('a node that stalls in a transaction keeps its locks for a bounded time, and has written nothing', async () => {
     const table = `stalled_${process.pid}`
     await admin.query(`CREATE TABLE ${table} (id TEXT PRIMARY KEY, by TEXT)`)
-    await admin.query(`INSERT INTO ${table} VALUES ('one', 'nobody')`)
+    await admin.query(`INSERT INTO ${table} VALUES ('one', 'setup')`)
     const [node, other] = [openPostgres({ url, log: silentLog }), openPostgres({ url, log: silentLog })]
     const databaseOf = (engine: typeof node) => engine.database({ namespace: 'public', instanceId: null })
     const set = (by: string) => sql`UPDATE ${ident(table)} SET by = ${by} WHERE id = ${'one'}`

@@ -9,7 +9,7 @@
 import { datetimeMaxMs, datetimeMinMs, formatDatetime } from '../../base/text/datetime.ts'
 import { codePointLength, compareText } from '../../base/text/text.ts'
 import { computedTextCharsMax } from '../../limits/writes.ts'
-import type { CompareOp } from '../expr.ts'
+import { type CompareOp, isOrdered } from '../expr.ts'
 import { fieldOf, type Row } from '../matches.ts'
 import type { ComputedKind, ComputedValue, Expression, StrictOperation } from './expression.ts'
 
@@ -55,21 +55,7 @@ function storable(value: ComputedValue | null): ComputedValue | null {
 }
 
 function compare(by: CompareOp, a: ComputedValue, b: ComputedValue): boolean {
-  const order = typeof a === 'string' ? compareText(a, b as string) : Number(a) - Number(b)
-  switch (by) {
-    case '==':
-      return order === 0
-    case '!=':
-      return order !== 0
-    case '>':
-      return order > 0
-    case '>=':
-      return order >= 0
-    case '<':
-      return order < 0
-    case '<=':
-      return order <= 0
-  }
+  return isOrdered(by, typeof a === 'string' ? compareText(a, b as string) : Number(a) - Number(b))
 }
 
 /** The value of an expression for a row of API-level values. */
