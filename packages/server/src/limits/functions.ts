@@ -15,6 +15,16 @@ export const hostInvocationsMax = 100
 export const hostWaitingMax = 1000
 /** How long an invocation waits for a host before it is refused: no host starts, or all are busy. */
 export const hostWaitMs = 5000
+/**
+ * So many hooks before writes go to one host before others share them: hooks are short, and those of one tick cost one
+ * packet and wake one process.
+ */
+export const hostHooksGathered = 64
+/**
+ * An invocation that has lasted this long watches whether its caller leaves. Most do not last, and the runtime creates
+ * the signal of a request when it is first read, which costs as much as a short function.
+ */
+export const hostAbortWatchMs = 20
 /** The code of an application with its packages loads in far less. */
 export const hostLoadMs = 15_000
 /** A host that begins nothing in this time, although it could run, is blocked: its event loop runs other code. */

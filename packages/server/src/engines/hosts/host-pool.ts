@@ -135,7 +135,7 @@ export class HostPool implements FunctionHosts {
       invocation.fail({ kind: 'overloaded', message: 'No code of functions is loaded' })
       return
     }
-    const host = this.#waiting.length === 0 ? this.#pick() : null
+    const host = this.#waiting.length === 0 ? this.#pick(invocation) : null
     if (host) {
       this.#give(invocation, host)
       return
@@ -158,12 +158,12 @@ export class HostPool implements FunctionHosts {
     this.#waiting.push({ invocation, timer })
   }
 
-  /** The host with the fewest invocations; null if none can take one. */
-  #pick(): HostProcess | null {
+  /** The host with the least load for an invocation; null if none can take one. */
+  #pick(invocation: RunningInvocation): HostProcess | null {
     let best: HostProcess | null = null
     for (const host of this.#current?.ready ?? []) {
       if (!isUsable(host) || host.invocations.size >= hostInvocationsMax) continue
-      if (!best || host.invocations.size < best.invocations.size) best = host
+      if (!best || host.loadFor(invocation) < best.loadFor(invocation)) best = host
     }
     return best
   }
@@ -187,10 +187,11 @@ export class HostPool implements FunctionHosts {
   }
 
   #dispatch(): void {
-    while (this.#waiting.length > 0) {
-      const host = this.#pick()
+    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
+      const { invocation, timer } = next
+      const host = this.#pick(invocation)
       if (!host) return
-      const { invocation, timer } = this.#waiting.shift() as Waiting
+      this.#waiting.shift()
       clearTimeout(timer)
       if (!invocation.isOver) this.#give(invocation, host)
     }

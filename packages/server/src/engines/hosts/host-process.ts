@@ -3,6 +3,7 @@
  */
 import { fileURLToPath } from 'node:url'
 import { withHandles } from '../../base/files/open-files.ts'
+import { hostHooksGathered } from '../../limits/functions.ts'
 import { ClaimTable } from './claims.ts'
 import type { HostFailure } from './hosts.ts'
 import { createOutbox, type Packet } from './outbox.ts'
@@ -28,6 +29,8 @@ export interface HostedInvocation {
   readonly hasStarted: boolean
   /** Whether nothing that the host reports matters any more. */
   readonly isOver: boolean
+  /** Whether it is one of the hooks before a write. */
+  readonly isHook: boolean
   onMessage(message: FromInvocation): void
   fail(failure: HostFailure): void
   /** Gives it to another host; this one has not begun it. */
@@ -52,6 +55,7 @@ export class HostProcess {
   readonly startedMs = performance.now()
   /** Invocations that it was given, by id; an aborted one until the host has ended it. */
   readonly invocations = new Map<string, HostedInvocation>()
+  #hooks = 0
   readonly #claims: ClaimTable
   readonly #outbox = createOutbox<ToHost>({
     hasBytes,
@@ -134,6 +138,7 @@ export class HostProcess {
   invoke(invocation: HostedInvocation, message: Omit<InvokeMessage, 'type' | 'id' | 'claim'>): void {
     const { id } = invocation
     this.invocations.set(id, invocation)
+    if (invocation.isHook) this.#hooks++
     this.send({ type: 'invoke', id, claim: this.#claims.offer(id), ...message })
   }
 
@@ -150,8 +155,18 @@ export class HostProcess {
   /** Takes an invocation back, which it then cannot begin. False if it has begun it. */
   takeBack(id: string): boolean {
     if (!this.#claims.withdraw(id)) return false
-    this.invocations.delete(id)
+    this.#remove(id)
     return true
+  }
+
+  #remove(id: string): void {
+    if (this.invocations.get(id)?.isHook) this.#hooks--
+    this.invocations.delete(id)
+  }
+
+  /** What an invocation weighs that it has. For a hook, the first `hostHooksGathered` hooks weigh nothing. */
+  loadFor({ isHook }: Pick<HostedInvocation, 'isHook'>): number {
+    return this.invocations.size - (isHook ? Math.min(this.#hooks, hostHooksGathered) : 0)
   }
 
   /** Milliseconds in which it could have begun the invocation that it begins next. */
@@ -197,7 +212,7 @@ export class HostProcess {
     if ('id' in message) {
       const invocation = this.invocations.get(message.id)
       if (isLast(message)) {
-        this.invocations.delete(message.id)
+        this.#remove(message.id)
         this.#claims.end(message.id)
       }
       if (invocation) invocation.onMessage(message)

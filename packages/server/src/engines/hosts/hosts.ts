@@ -85,8 +85,8 @@ export interface Invocation {
   readonly input: unknown
   readonly context: InvocationContext
   readonly timeoutMs: number
-  /** Aborts the invocation: its result is not needed any more. */
-  readonly signal?: AbortSignal
+  /** Aborts the invocation: its result is not needed any more. Read once it has lasted `hostAbortWatchMs`. */
+  readonly signal?: () => AbortSignal
   /** A request of `ctx`; `as` states with whose permissions. Not called after the deadline; must not reject. */
   readonly onRequest: (request: HostRequest, as: 'caller' | 'service', signal: AbortSignal) => Promise<HostResponse>
   readonly onLog: (level: HostLogLevel, message: string, fields?: object) => void

@@ -2,7 +2,7 @@
  * One invocation from its call to its result: queue, host, deadline, abort and stream. The result is settled once; the
  * host may still run the function until it reacts to the abort.
  */
-import { hostGraceMs } from '../../limits/functions.ts'
+import { hostAbortWatchMs, hostGraceMs } from '../../limits/functions.ts'
 import { type ChunkQueue, createChunkQueue, streamOf } from './chunk-queue.ts'
 import { type HostedInvocation, type HostProcess, invocationOver } from './host-process.ts'
 import { HostError, type HostFailure, type Invocation, type InvocationResult } from './hosts.ts'
@@ -17,7 +17,9 @@ export class RunningInvocation implements HostedInvocation {
   #closing: AbortController | null = null
   #chunks: ChunkQueue<never> | null = null
   #host: HostProcess | null = null
-  #deadline: ReturnType<typeof setTimeout>
+  /** Begins to watch the signal, then ends the invocation at its deadline. */
+  #timer: ReturnType<typeof setTimeout>
+  #signal: AbortSignal | null = null
   readonly #onAbort = (): void => this.#stop('aborted')
   #isOver = false
 
@@ -26,12 +28,18 @@ export class RunningInvocation implements HostedInvocation {
     this.id = id
     this.#call = call
     this.#requeue = requeue
-    this.#deadline = setTimeout(() => this.#stop('timeout'), call.timeoutMs)
-    this.#deadline.unref?.()
-    // An aborted invocation may be rejected before the caller waits for it.
+    const isShort = call.timeoutMs <= hostAbortWatchMs
+    this.#timer = isShort
+      ? setTimeout(() => this.#stop('timeout'), call.timeoutMs)
+      : setTimeout(() => this.#watch(), hostAbortWatchMs)
+    this.#timer.unref?.()
+    // It may be rejected before the caller waits for it.
     this.#result.promise.catch(() => undefined)
-    if (call.signal?.aborted) this.#stop('aborted')
-    else call.signal?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  /** Whether it is one of the hooks before a write. */
+  get isHook(): boolean {
+    return this.#call.together !== undefined
   }
 
   get result(): Promise<InvocationResult> {
@@ -123,10 +131,19 @@ export class RunningInvocation implements HostedInvocation {
     return chunks
   }
 
+  #watch(): void {
+    const { signal, timeoutMs } = this.#call
+    this.#timer = setTimeout(() => this.#stop('timeout'), timeoutMs - hostAbortWatchMs)
+    this.#timer.unref?.()
+    this.#signal = signal?.() ?? null
+    if (this.#signal?.aborted) this.#stop('aborted')
+    else this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
   #settle(): void {
     this.#isOver = true
-    clearTimeout(this.#deadline)
-    this.#call.signal?.removeEventListener('abort', this.#onAbort)
+    clearTimeout(this.#timer)
+    this.#signal?.removeEventListener('abort', this.#onAbort)
     this.#closing?.abort()
   }
 

@@ -22,12 +22,13 @@ export function createAuthHooks({ definitions, invoker }: AuthHooksDeps): () => 
     definition: AuthDefinition,
     input: object,
     caller: Caller | null,
-    { requestId, signal }: HookRequest,
+    request: HookRequest,
   ): Promise<HookAnswer> {
+    const { requestId } = request
     const fail = (problem: string) => reportHook(invoker, definition, requestId, problem)
     const { name } = definition
     const result = await invoker
-      .invoke({ name, input, caller, requestId, timeoutMs: beforeTimeoutMs, signal })
+      .invoke({ name, input, caller, requestId, timeoutMs: beforeTimeoutMs, signal: () => request.signal })
       .catch((error) => {
         throw hookErrorOf(error)
       })

@@ -59,7 +59,7 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     events: readonly HookEvent[],
     request: HookRequest,
   ): Promise<readonly (HookedRow | null)[]> {
-    const { caller, requestId, signal } = request
+    const { caller, requestId } = request
     const hooksOf = events.map(({ table, operation }) => tables.get(table)?.[operation] ?? [])
     const [first] = hooksOf[0] ?? []
     if (!first) return events.map(() => null)
@@ -79,7 +79,7 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     const timeoutMs = events.length > 1 ? beforeTimeoutMsMax : beforeTimeoutMs
     const startedMs = performance.now()
     const { name } = first
-    const call = { name, together: names, input, caller, requestId, timeoutMs, signal }
+    const call = { name, together: names, input, caller, requestId, timeoutMs, signal: () => request.signal }
     const result = await invoker.invoke(call).catch((error) => {
       throw hookErrorOf(error)
     })

@@ -45,7 +45,8 @@ export interface FunctionCall {
   readonly timeoutMs: number
   /** The id of its job: a repeated attempt makes the same writes once. */
   readonly effects?: string
-  readonly signal?: AbortSignal
+  /** See `Invocation`. */
+  readonly signal?: () => AbortSignal
   /** Overrides of the context, such as those of a job. */
   readonly context?: Partial<InvocationContext>
 }

@@ -66,13 +66,13 @@ function checkCaller(caller: Caller, required: RpcDefinition['caller'] | null, n
 
 async function serveRpc(deps: ServeDeps, call: Call, definition: RpcDefinition): Promise<Reply> {
   const { name, caller: required, limit, timeoutMs } = definition
-  const { caller, headers, rawBody, requestId, signal } = call
+  const { caller, headers, rawBody, requestId } = call
   checkCaller(caller, required, name)
   if (limit) await countCall(deps.counters, name, limit, caller)
   const input = hasNoBody(headers)
     ? null
     : await readJsonValue(headers.get('content-type'), rawBody, functionInputBytesMax)
-  return invoke(deps, call, { name, input, caller, requestId, timeoutMs, signal })
+  return invoke(deps, call, { name, input, caller, requestId, timeoutMs, signal: () => call.signal })
 }
 
 async function serveHttp(
@@ -82,7 +82,7 @@ async function serveHttp(
   params: Readonly<Record<string, string>>,
 ): Promise<Reply> {
   const { name, rawBody, limit, timeoutMs } = definition
-  const { caller, method, requestId, signal } = call
+  const { caller, method, requestId } = call
   checkCaller(caller, null, name)
   if (limit) await countCall(deps.counters, name, limit, caller)
   const hasBody = method !== 'GET' && method !== 'HEAD' && !hasNoBody(call.headers)
@@ -95,7 +95,7 @@ async function serveHttp(
     body,
     params,
   }
-  return invoke(deps, call, { name, input, caller, requestId, timeoutMs, signal })
+  return invoke(deps, call, { name, input, caller, requestId, timeoutMs, signal: () => call.signal })
 }
 
 /** The reply of a function. Its connection is kept while the function runs, and while what it streams is read. */

@@ -45,7 +45,7 @@ export const createRunJob =
         caller: null,
         requestId,
         timeoutMs,
-        signal,
+        signal: () => signal,
         effects: job.id,
         context: {
           invocationId: `${job.id}-${job.attempt}-${job.fence}`,

@@ -71,7 +71,7 @@ class RequestLocks implements LockedRows {
 
   /** Whether it had to wait. */
   async #take(key: string): Promise<boolean> {
-    const { requestId, signal } = this.#request
+    const { requestId } = this.#request
     const owner = this.#locks.ownerOf(key)
     // The holder waits for its hooks, which wait for this request.
     if (owner !== null && isCausedBy(requestId, owner)) return false
@@ -80,11 +80,12 @@ class RequestLocks implements LockedRows {
     this.#held.set(key, request.release)
     this.#last = key
     if (!request.granted) return false
-    await this.#wait(request.granted, signal)
+    await this.#wait(request.granted)
     return true
   }
 
-  async #wait(granted: Promise<void>, signal: AbortSignal): Promise<void> {
+  async #wait(granted: Promise<void>): Promise<void> {
+    const { signal } = this.#request
     this.#deadlineMs ??= performance.now() + hookedRowWaitMs
     const failed = Promise.withResolvers<never>()
     const abort = (): void => failed.reject(clientClosedRequest())
