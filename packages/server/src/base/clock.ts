@@ -11,6 +11,15 @@ export interface Clock {
 export const waitOn = (clock: Clock, ms: number): Promise<void> =>
   clock.wait?.(ms) ?? new Promise((resolve) => void setTimeout(resolve, ms).unref())
 
+/** Aborts with a `TimeoutError` after a time on the clock. */
+export function timeoutOn(clock: Clock, ms: number): AbortSignal {
+  if (!clock.wait) return AbortSignal.timeout(ms)
+  const controller = new AbortController()
+  const late = new DOMException('The operation timed out', 'TimeoutError')
+  void clock.wait(ms).then(() => controller.abort(late))
+  return controller.signal
+}
+
 export const systemClock: Clock = { now: () => Date.now() }
 
 export interface ManualClock extends Clock {

@@ -58,6 +58,11 @@ export const faulty = rpc({ caller: 'anyone' }, ({ queue, input, count = 1, opti
   tx.notes.insert({ title: 'faulty' })
   for (let n = 0; n < count; n++) await ctx.enqueue(queue, input, options)
 }).then(() => 200, ({ status }) => status))
+export const unchecked = rpc({ caller: 'anyone' }, (_, ctx) => ctx.service.db('shared').transaction(async (tx) => {
+  tx.notes.insert({ title: 'unchecked' })
+  await ctx.enqueue('work', { note: 1 })
+}))
+export const atOnce = rpc({ caller: 'anyone' }, ({ input, options }, ctx) => ctx.enqueue('work', input, options))
 export const inTeam = rpc({ caller: 'anyone' }, (note, ctx) => ctx.service.db('team', 'red').transaction(async (tx) => {
   tx.tasks.insert({ title: note })
   await ctx.enqueue('work', input(note))
@@ -158,6 +163,27 @@ describeServer('jobs of transactions', { config, settings: { projectFolder: proj
       await dispatched()
       const before = [await jobs(), (await notes()).length]
       expect((await call('faulty', { queue: 'work', input: { note: 'faulty' }, ...input })).body).toBe(status)
+      await dispatched()
+      expect([await jobs(), (await notes()).length]).toEqual(before.map((count = 0) => count + 1))
+    })
+
+  const invalid: readonly (readonly [name: string, field: string, body: object | null])[] = [
+    ['unchecked', 'note', null],
+    ['atOnce', 'note', { input: { note: 1 } }],
+    ['atOnce', 'note', { input: {} }],
+    ['atOnce', 'input', { input: 'text' }],
+  ]
+  for (const [name, field, body] of invalid)
+    test(`[FN-TX-4] an input that does not fit its queue is the answer of ${name}: ${JSON.stringify(body)}`, async () => {
+      await dispatched()
+      const before = [await jobs(), (await notes()).length]
+      const answer = await call(name, body)
+      expect(answer.status).toBe(400)
+      expect(answer.body).toMatchObject({
+        slug: 'invalid-input',
+        message: expect.stringMatching(new RegExp(`^${field}: `)),
+        data: { [field]: { code: 'type', message: expect.any(String) } },
+      })
       await dispatched()
       expect([await jobs(), (await notes()).length]).toEqual(before.map((count = 0) => count + 1))
     })

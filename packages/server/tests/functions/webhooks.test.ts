@@ -5,7 +5,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { manualClock } from '../../src/base/clock.ts'
-import { webhookPausesMs } from '../../src/limits/function-deliveries.ts'
+import { webhookPausesMs, webhookTimeoutMs } from '../../src/limits/function-deliveries.ts'
+import { functionJobsOfOneMax } from '../../src/limits/function-jobs.ts'
 import { open } from '../harness/config.ts'
 import { openFunctionProject } from '../harness/functions.ts'
 import { describeServer } from '../harness/server.ts'
@@ -23,17 +24,27 @@ interface Received {
 class Receiver {
   readonly received: Received[] = []
   readonly answers: (() => Response)[] = []
+  /** The requests to a receiver that never answers, and how many of them the sender has given up. */
+  readonly hanging = { count: 0, ended: 0 }
   #waiting: { readonly count: number; readonly resolve: () => void }[] = []
   readonly server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
+    idleTimeout: 0,
     fetch: async (request) => {
       const { pathname: path } = new URL(request.url)
+      if (path === '/hanging') return this.#hang(request)
       this.received.push({ path, body: await request.text(), headers: Object.fromEntries(request.headers) })
       for (const { count, resolve } of this.#waiting) if (this.received.length >= count) resolve()
       return this.answers.shift()?.() ?? new Response(null, { status: 204 })
     },
   })
+
+  #hang({ signal }: Request): Promise<Response> {
+    this.hanging.count++
+    signal.addEventListener('abort', () => this.hanging.ended++)
+    return new Promise(() => {})
+  }
 
   clear(): void {
     this.received.length = 0
@@ -53,6 +64,7 @@ const url = `http://127.0.0.1:${receiver.server.port}`
 const project = openFunctionProject(`
 export const crm = webhook('shared.orders', { url: secret('CRM_URL'), secret: secret('CRM_SECRET'), where: { paid: true } })
 export const audit = webhook('shared.notes', { url: ${JSON.stringify(`${url}/audit`)}, secret: secret('CRM_SECRET'), on: ['insert'], fields: ['id'] })
+export const stuck = webhook('shared.pings', { url: ${JSON.stringify(`${url}/hanging`)}, secret: secret('CRM_SECRET') })
 export const welcome = onChange('shared.members', { on: ['insert'] }, async ({ after, change, attempt }, ctx) => {
   await ctx.mail.send({ to: after.email, template: 'welcome', data: after })
   if (after.fails && attempt === 1) throw new Error('after the mail')
@@ -77,6 +89,7 @@ const config = {
           hidden: ['margin'],
         },
         notes: { access: open, schema: { title: { type: 'string' } } },
+        pings: { access: open, schema: { title: { type: 'string' } } },
         members: {
           access: open,
           schema: { email: { type: 'string' }, name: { type: 'string' }, fails: { type: 'boolean' } },
@@ -155,6 +168,31 @@ describeServer('webhooks and mails of functions', { config, clock, settings }, (
     expect(receiver.received).toHaveLength(1)
     expect((await server.service.post('/api/functions/queues/audit/resume', {})).status).toBe(200)
     expect(JSON.parse((await receiver.message(2)).body).data).toEqual({ id: 'n3' })
+  })
+
+  test('[FN-HOOK-4] a receiver that never answers is given up after the time limit, and delays no other one', async () => {
+    receiver.clear()
+    const { hanging } = receiver
+    const pings = Array.from({ length: functionJobsOfOneMax + 1 }, (_, at) => ({ id: `p${at}` }))
+    expect((await server.service.post('/api/db/shared/tables/pings/batch', { inserts: pings })).status).toBe(200)
+    while (hanging.count < functionJobsOfOneMax) await Bun.sleep(1)
+    await insert('notes', { id: 'n4' })
+    expect(JSON.parse((await receiver.message(1)).body).data).toEqual({ id: 'n4' })
+    await until('audit', 'done')
+    clock.advance(webhookTimeoutMs - 1)
+    await insert('notes', { id: 'n5' })
+    await receiver.message(2)
+    const statuses = async () => (await jobsOf('stuck')).map(({ status }: { status: string }) => status)
+    expect((await statuses()).filter((status: string) => status === 'running')).toHaveLength(functionJobsOfOneMax)
+    expect(hanging).toEqual({ count: functionJobsOfOneMax, ended: 0 })
+    clock.advance(1)
+    while (hanging.ended < functionJobsOfOneMax) await Bun.sleep(1)
+    while ((await statuses()).filter((status: string) => status === 'failed').length < functionJobsOfOneMax)
+      await Bun.sleep(5)
+    const failed = (await jobsOf('stuck')).find(({ status }: { status: string }) => status === 'failed')
+    expect(failed).toMatchObject({ attempt: 1, error: 'The receiver did not answer in time' })
+    // The one that waited for a place.
+    while (hanging.count <= functionJobsOfOneMax) await Bun.sleep(1)
   })
 
   test('[FN-MAIL-1] a mail from a template is sent once, also where the job is attempted again', async () => {

@@ -2,12 +2,15 @@
  * Requests to providers, bounded in time and size and never redirected. Their URLs come from the configuration and from
  * the documents of the issuers named there; URLs from callers go through `public-fetch`.
  */
+import { type Clock, systemClock, timeoutOn } from '../../base/clock.ts'
 
 export interface FetchBounds {
   /** Time limit of the complete response. */
   readonly timeoutMs: number
   /** Maximum size of the response body; 0 discards the body unread. */
   readonly bytesMax: number
+  /** Measures the time limit; the system's by default. */
+  readonly clock?: Clock
 }
 
 /** `fetch` that rejects if the complete response is late or too large. */
@@ -23,14 +26,14 @@ export function createBoundedFetch(bounds: FetchBounds): BoundedFetch {
 
 /** Fetches any URL; the caller has validated it. */
 export async function fetchWithin(
-  { timeoutMs, bytesMax }: FetchBounds,
+  { timeoutMs, bytesMax, clock = systemClock }: FetchBounds,
   url: string,
   init: BunFetchRequestInit,
 ): Promise<Response> {
   const headers = new Headers(init.headers)
   // A compressed response would have to be decompressed before it can be measured.
   headers.set('Accept-Encoding', 'identity')
-  const timeout = AbortSignal.timeout(timeoutMs)
+  const timeout = timeoutOn(clock, timeoutMs)
   const response = await fetch(url, {
     ...init,
     headers,

@@ -32,7 +32,7 @@ export interface PlatformJobsDeps {
 export function createRunPlatformJob(deps: PlatformJobsDeps): Run {
   const { runJob, invoker, code, config, mails, pause, clock, webhookFetch } = deps
   const policy = () => ({ allow: config().outbound.allow, anyPort: true })
-  const fetch = webhookFetch ?? createPublicFetch({ timeoutMs: webhookTimeoutMs, bytesMax: 0, policy })
+  const fetch = webhookFetch ?? createPublicFetch({ timeoutMs: webhookTimeoutMs, bytesMax: 0, policy, clock })
 
   function targetOf(name: string) {
     const { definitions, secrets } = code()
