@@ -52,7 +52,8 @@ interface Cell {
 const slackDegrees = 1e-11
 
 function rectangleOf({ column, row, level }: Cell): Rectangle {
-  const [width, height] = [360 / 2 ** level, 180 / 2 ** level]
+  const columns = 2 ** level
+  const [width, height] = [360 / columns, 180 / columns]
   const [west, south] = [-180 + column * width, -90 + row * height]
   return {
     west: west - slackDegrees,
@@ -62,14 +63,9 @@ function rectangleOf({ column, row, level }: Cell): Rectangle {
   }
 }
 
-function quartersOf({ first, column, row, level }: Cell): readonly Cell[] {
+function quarterOf({ first, column, row, level }: Cell, at: number): Cell {
   const size = 4 ** (levels - level - 1)
-  return [0, 1, 2, 3].map((at) => ({
-    first: first + at * size,
-    column: column * 2 + (at >> 1),
-    row: row * 2 + (at & 1),
-    level: level + 1,
-  }))
+  return { first: first + at * size, column: column * 2 + (at >> 1), row: row * 2 + (at & 1), level: level + 1 }
 }
 
 const rangeOf = ({ first, level }: Cell): CellRange => ({ first, last: first + 4 ** (levels - level) - 1 })
@@ -82,21 +78,36 @@ const cellsMax = geoRangesMax * 4
  * the edge of the area are divided first.
  */
 export function coverOf(overlap: (rectangle: Rectangle) => Overlap): readonly CellRange[] {
-  const done: Cell[] = []
-  let edge: Cell[] = [{ first: 0, column: 0, row: 0, level: 0 }]
+  let done: readonly Cell[] = []
+  let edge: readonly Cell[] = [{ first: 0, column: 0, row: 0, level: 0 }]
   while (edge.length > 0 && (edge[0] as Cell).level < levels) {
-    const finer: Cell[] = []
-    const inner: Cell[] = []
-    for (const cell of edge.flatMap(quartersOf)) {
-      const found = overlap(rectangleOf(cell))
-      if (found === 'partly') finer.push(cell)
-      else if (found === 'inside') inner.push(cell)
-    }
-    if (done.length + inner.length + finer.length > cellsMax) break
-    done.push(...inner)
-    edge = finer
+    const finer = divide(edge, cellsMax - done.length, overlap)
+    if (!finer) break
+    done = [...done, ...finer.inside]
+    edge = finer.edge
   }
   return fewest(joined([...done, ...edge].map(rangeOf).toSorted((a, b) => a.first - b.first)))
+}
+
+interface Divided {
+  readonly inside: readonly Cell[]
+  readonly edge: readonly Cell[]
+}
+
+/** The quarters of cells that an area has or crosses; null if they are more than `countMax`. */
+function divide(cells: readonly Cell[], countMax: number, overlap: (rectangle: Rectangle) => Overlap): Divided | null {
+  const inside: Cell[] = []
+  const edge: Cell[] = []
+  for (const cell of cells)
+    for (let at = 0; at < 4; at++) {
+      const quarter = quarterOf(cell, at)
+      const found = overlap(rectangleOf(quarter))
+      if (found === 'apart') continue
+      const same = found === 'inside' ? inside : edge
+      same.push(quarter)
+      if (inside.length + edge.length > countMax) return null
+    }
+  return { inside, edge }
 }
 
 /** Ranges that follow one another as one. */

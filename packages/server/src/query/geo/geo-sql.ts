@@ -75,14 +75,29 @@ const rangesOf = (column: SqlText, { index }: Field, area: Area): readonly SqlTe
   (index ? findCells(area) : null)?.map(({ first, last }) => sql`${column} >= ${first} AND ${column} <= ${last}`) ??
   null
 
+interface AreaKeys {
+  readonly table: TableRef
+  readonly field: Field
+  readonly keys: SqlText | null
+}
+
+/** The last of each area: a page takes them for its condition and for the number of its visits. */
+const keysOfAreas = new WeakMap<Area, AreaKeys>()
+
 /** Selects the keys of the records in the cells of an area, on an engine that has them; null without an index. */
 export function areaKeysSql({ table, dialect }: GeoSource, field: Field, area: Area): SqlText | null {
   const { rowKey } = dialect
+  if (!rowKey) return null
+  const known = keysOfAreas.get(area)
+  if (known && known.table === table && known.field === field) return known.keys
   const inner = ident('_near')
-  const ranges = rowKey && rangesOf(columnOf(inner, field.name, 'cell'), field, area)
-  if (!ranges) return null
-  const keys = ranges.map((range) => sql`SELECT ${inner}.${rowKey} FROM ${dialect.from(table, inner)} WHERE ${range}`)
-  return join(keys, ' UNION ALL ')
+  const ranges = rangesOf(columnOf(inner, field.name, 'cell'), field, area)
+  const selects = ranges?.map(
+    (range) => sql`SELECT ${inner}.${rowKey} FROM ${dialect.from(table, inner)} WHERE ${range}`,
+  )
+  const keys = selects ? join(selects, ' UNION ALL ') : null
+  keysOfAreas.set(area, { table, field, keys })
+  return keys
 }
 
 /**

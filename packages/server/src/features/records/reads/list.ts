@@ -28,7 +28,7 @@ import { isRecordId } from '../writes/input.ts'
 import { pageWithIncluded } from './include/included-replies.ts'
 import { type Included, includingReader, parseInclude } from './include/parse-include.ts'
 import { measured } from './measured.ts'
-import { nearestFirst } from './nearest.ts'
+import { readNearest } from './nearest.ts'
 import { conditionsOf, pageQuery, type ReadPage, type Respond, respondWithPage } from './page.ts'
 import { type CheckedList, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
 import { findRecord, type ListQuery, type Window, windowOf } from './read.ts'
@@ -101,18 +101,16 @@ const orderOf = ({ backEnd, table }: TableCall, sort: Sort): SqlText => sql` ORD
 function listPage(call: TableCall, selection: Selection, window: Window, { totals, limits }: ListDeps): Promise<Reply> {
   const { condition, sort, reader, included, nearby } = selection
   const { limit, offset, page } = window
-  const queries = nearestFirst(call.table, condition, sort, null).map((one) =>
-    pageQuery(call, reader, conditionsOf(call, one), {
-      order: orderOf(call, sort),
-      limit,
-      offset,
-      visited: call.backEnd.visited(one, call.table),
-    }),
-  )
+  const order = orderOf(call, sort)
+  const queryOf = (one: Expr): PageQuery => {
+    const visited = call.backEnd.visited(one, call.table)
+    return pageQuery(call, reader, conditionsOf(call, one), { order, limit, offset, visited })
+  }
+  const nearest = { table: call.table, condition, sort, position: null, limit }
   const respond: Respond = async (read, isLarge) => {
     for (let attempt = 0; ; attempt++) {
       const moment = totals.atPage(call, condition, attempt)
-      const found = await readFull((query) => read({ ...query, ...moment.read }), queries, limit)
+      const found = await readNearest(nearest, (one) => read({ ...queryOf(one), ...moment.read }))
       if (!found) return null
       const total = await moment.find(found.alongside)
       if (total === null) continue
@@ -126,20 +124,6 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
     }
   }
   return respondWithPage(call, limits, respond)
-}
-
-/** The first page that has `limit` rows or as many as a response takes, or else the last; null if one is too large. */
-async function readFull<Query, Page extends Pick<PageRows<RecordRow>, 'rows' | 'isCut'>>(
-  read: (query: Query) => Promise<Page | null>,
-  queries: readonly Query[],
-  limit: number,
-): Promise<Page | null> {
-  let page: Page | null = null
-  for (const query of queries) {
-    page = await read(query)
-    if (!page || page.isCut || page.rows.length >= limit) return page
-  }
-  return page
 }
 
 const writerOf = (
@@ -213,17 +197,18 @@ async function listFrom(
   // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
   const segments = position ? segmentsAfter(call.backEnd, call.table, walk, position) : [null]
-  const attempts = nearestFirst(call.table, condition, walk, position).map((one) =>
-    segments.map((segment) => {
-      const conditions = conditionsOf(call, one)
-      if (segment) conditions.push(segment)
-      const visited = call.backEnd.visited(one, call.table)
-      return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0, visited })
-    }),
-  )
+  const order = orderOf(call, walk)
+  const queriesOf = (one: Expr): readonly PageQuery[] => {
+    const conditions = conditionsOf(call, one)
+    const visited = call.backEnd.visited(one, call.table)
+    return segments.map((segment) =>
+      pageQuery(call, reader, segment ? [...conditions, segment] : conditions, { order, limit, offset: 0, visited }),
+    )
+  }
+  // One extra row shows whether there are more.
+  const nearest = { table: call.table, condition, sort: walk, position, limit: limit + 1 }
   return respondWithPage(call, limits, async (read, isLarge) => {
-    // One extra row shows whether there are more.
-    const found = await readFull((queries) => readSegments(read, queries, limit + 1), attempts, limit + 1)
+    const found = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
     if (!found) return null
     const hasMore = found.rows.length > limit
     if (hasMore) found.rows.pop()

@@ -4,15 +4,23 @@
  * outside the circle is farther than every place inside.
  */
 
+import type { PageRows } from '../../../engines/sql/page-query.ts'
 import { allOf, type Expr } from '../../../query/expr.ts'
 import { type Circle, circleAround } from '../../../query/geo/area.ts'
 import { metresOf } from '../../../query/geo/sphere.ts'
 import type { Sort, SortValue } from '../../../query/sort.ts'
 import type { Table } from '../../../query/table.ts'
+import type { RecordRow } from '../rows.ts'
 
-/** The first circle has the places of a town, each next one 25 times the area. */
+/** The first circle has the places of a town. */
 const firstMetres = 2000
-const growth = 5
+/** How much wider a circle at most is than the one before. */
+const growthMost = 8
+/** A circle that is not this many times narrower than the whole area would save less than a second query costs. */
+const narrowerLeast = 2.5
+
+/** How much wider the next circle is than one with `found` of `limit` places, if they are spread evenly, and some. */
+const growthAfter = (found: number, limit: number): number => Math.min(growthMost, 1.5 * Math.sqrt(limit / found))
 
 /** The condition with the circle in place of the wider one that it has been sorted by. */
 function narrowed(condition: Expr, wider: Circle, circle: Expr): Expr {
@@ -21,26 +29,31 @@ function narrowed(condition: Expr, wider: Circle, circle: Expr): Expr {
   return parts.some(isWider) ? allOf(parts.map((part) => (isWider(part) ? circle : part))) : allOf([condition, circle])
 }
 
-/**
- * Conditions to try in turn until one of them fills the page; the last is `condition`. `position` is that of a cursor,
- * whose distance the first circle exceeds.
- */
-export function nearestFirst(
-  { fields }: Table,
-  condition: Expr,
-  sort: Sort,
-  position: readonly SortValue[] | null,
-): readonly Expr[] {
+/** What is read in the order of `sort`. `position` is that of a cursor, whose distance the first circle exceeds. */
+export interface Nearest {
+  readonly table: Table
+  readonly condition: Expr
+  readonly sort: Sort
+  readonly position: readonly SortValue[] | null
+  readonly limit: number
+}
+
+/** The page of a list, with as much of it as a response takes; null if `read` returned null. */
+export async function readNearest<Page extends Pick<PageRows<RecordRow>, 'rows' | 'isCut'>>(
+  { table, condition, sort, position, limit }: Nearest,
+  read: (condition: Expr) => Promise<Page | null>,
+): Promise<Page | null> {
   const [first] = sort
-  if (!first?.from || first.descending || !fields.get(first.field)?.index) return [condition]
+  if (!first?.from || first.descending || !table.fields.get(first.field)?.index) return read(condition)
   const { circle } = first.from
   const { center, most } = circle
   const [start] = position ?? []
-  const conditions: Expr[] = []
   let metres = Math.max(firstMetres, typeof start === 'number' ? metresOf(start) * 2 : 0)
-  for (let area = circleAround(center, metres); area.most < most; area = circleAround(center, metres)) {
-    conditions.push(narrowed(condition, circle, { kind: 'geo', field: first.field, area }))
-    metres *= growth
+  while (circleAround(center, metres * narrowerLeast).most < most) {
+    const area = circleAround(center, metres)
+    const page = await read(narrowed(condition, circle, { kind: 'geo', field: first.field, area }))
+    if (!page || page.isCut || page.rows.length >= limit) return page
+    metres *= growthAfter(page.rows.length, limit)
   }
-  return [...conditions, condition]
+  return read(condition)
 }
