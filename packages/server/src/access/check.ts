@@ -113,6 +113,8 @@ export interface Decision {
   readonly instance?: DatabaseAddress
   /** Called once when the rule failed and access was denied for that reason. */
   readonly report: (error: unknown) => void
+  /** Called with the filter that the rule returned, if it is one, before it is evaluated. */
+  readonly onFilter?: ((expr: Expr) => void) | undefined
 }
 
 /** Awaits the rule's promise with a timeout, so that a rule that never resolves cannot block a request. */
@@ -135,7 +137,7 @@ async function withTimeout(promise: Promise<unknown>): Promise<unknown> {
  * to be queried; it rejects with `EngineError` when a database is unavailable.
  */
 export function decide(ruleEvaluator: RuleEvaluator, decision: Decision): boolean | Promise<boolean> {
-  const { rule, table, subject, instance, report } = decision
+  const { rule, table, subject, instance, report, onFilter } = decision
   const fail = (error: unknown): false => {
     if (error instanceof EngineError) throw error
     report(error)
@@ -150,6 +152,7 @@ export function decide(ruleEvaluator: RuleEvaluator, decision: Decision): boolea
     if (typeof result !== 'object' || result === null) return asBoolean(result)
     if (result instanceof Promise) return withTimeout(result).then(asBoolean).catch(fail)
     const expr = filterExpr(result, table, ruleEvaluator.tablesOf(instance?.namespace ?? null))
+    onFilter?.(expr)
     const isAllowed = ruleEvaluator.isTrue(expr, subject, instance ?? null)
     return isAllowed instanceof Promise ? isAllowed.catch(fail) : isAllowed
   } catch (error) {
@@ -161,13 +164,21 @@ export function decide(ruleEvaluator: RuleEvaluator, decision: Decision): boolea
 export const instancesTable = subjectTable('instances')
 export const roomsTable = subjectTable('rooms')
 
+/** What a caller's rules do, for those who explain them. */
+export interface AccessObserver {
+  /** A rule of a namespace or a table failed, and denies for that reason. */
+  readonly failed: (error: unknown) => void
+  /** The rule of a dynamic namespace returned a filter over its instances. */
+  readonly entry?: (expr: Expr) => void
+}
+
 /** Whether the caller may address this instance of a dynamic namespace. A rule that fails denies. */
 export function mayEnter(
   ruleEvaluator: RuleEvaluator,
   namespace: NamespaceDefinition,
   instanceId: string,
   caller: Caller,
-  report: (error: unknown) => void,
+  { failed, entry }: AccessObserver,
 ): boolean | Promise<boolean> {
   if (caller.kind === 'service') return true
   const { access } = namespace
@@ -177,6 +188,7 @@ export function mayEnter(
     table: instancesTable,
     subject: { id: instanceId },
     instance: { namespace: namespace.name, instanceId },
-    report,
+    report: failed,
+    onFilter: entry,
   })
 }

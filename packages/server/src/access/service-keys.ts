@@ -83,6 +83,7 @@ const forms: readonly ScopeForm[] = [
   { area: 'rooms', type: 'namespace', named: null, actions: ['read', 'write'] },
   { area: 'functions', type: 'admin', named: null, actions: ['*'] },
   { area: 'functions', type: 'function', named: 'function', actions: ['call'] },
+  { area: 'dashboard', type: 'rules', named: null, actions: ['explain'] },
   { area: 'system', type: 'metrics', named: null, actions: ['read'] },
   { area: 'system', type: 'backup', named: null, actions: ['hold'] },
 ]

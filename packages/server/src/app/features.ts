@@ -23,6 +23,7 @@ import { storageNamespace } from '../features/storage/migrations.ts'
 import { createSubscriptions } from '../features/subscriptions/index.ts'
 import { createSystem } from '../features/system/index.ts'
 import { openUsers, type Users } from '../features/users/index.ts'
+import { sealClaims } from '../features/users/sessions/tokens.ts'
 import { createVectors } from '../features/vector/index.ts'
 import { createInternalRequests, type RunInternally } from '../http/internal-request.ts'
 import { docsPage, docsPageHeaders } from '../http/pages/docs-page.ts'
@@ -79,7 +80,11 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     return running(request)
   }
   const records = keep(
-    recordsOf(shared, { hooks: (namespace) => functions.hooks.of(namespace), background: () => functions.background }),
+    recordsOf(shared, {
+      hooks: (namespace) => functions.hooks.of(namespace),
+      background: () => functions.background,
+      findCaller: (userId) => users.findCaller(userId),
+    }),
   )
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const users: Users = keep(await usersOf(shared, { records, push, hooks: () => functions.authHooks() }))
@@ -128,15 +133,16 @@ const common = (context: AppContext) => ({
   log: context.log,
 })
 
-/** What of functions the records need; they are created later. */
-interface FunctionsOfRecords {
+/** What of functions and users the records need; they are created later. */
+interface LaterOfRecords {
   readonly hooks: BeforeHooks['of']
   readonly background: () => Functions['background']
+  readonly findCaller: Users['findCaller']
 }
 
 const recordsOf = (
   { context, engines, limiter, limits, ruleEvaluator }: Shared,
-  { hooks, background }: FunctionsOfRecords,
+  { hooks, background, findCaller }: LaterOfRecords,
 ): Records =>
   createRecords({
     sql: engines.sql,
@@ -149,6 +155,7 @@ const recordsOf = (
     writeBudgetBytes: () => context.config.limits.writeBytes,
     countInstance: (caller) => countInstance(limiter, caller),
     hooks: { of: hooks },
+    callers: { find: findCaller, seal: sealClaims },
     jobs: {
       enter: (address) => background().enter(address),
       leave: (address) => background().leave(address),

@@ -12,6 +12,7 @@ import { keysCommand } from './commands/keys.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { restoreCommand } from './commands/restore.ts'
 import { roomsCommand } from './commands/rooms.ts'
+import { rulesCommand } from './commands/rules.ts'
 import { secretsCommand } from './commands/secrets.ts'
 import { startCommand } from './commands/start.ts'
 import { testCommand } from './commands/test.ts'
@@ -53,6 +54,7 @@ const commands: readonly Command[] = [
   roomsCommand,
   functionsCommand,
   explainCommand,
+  rulesCommand,
   tokenCommand,
   testCommand,
   backupCommand,

@@ -42,6 +42,16 @@ export const indexedShareMax = 0.05
 export const listLimitDefault = 100
 /** More is clamped, not refused. */
 export const listLimitMax = 1000
+/** Clauses of one explanation. A rule that people write has some ten; a longer explanation is cut and says so. */
+export const ruleClausesMax = 500
+/** Characters of the text of one clause: a condition with a list of a few hundred ids would fill the answer. */
+export const clauseTextCharsMax = 1000
+/** Parameters of the statement that an explanation shows. */
+export const clauseParametersMax = 100
+/** Values of a list in the text of a clause. */
+export const clauseListValuesMax = 10
+/** Characters of a text, and of the JSON of a value, that a clause shows of a row. */
+export const clauseValueCharsMax = 256
 /** Statements of one read that `explain` analyzes. */
 export const explainedStatementsMax = 20
 export const recordIdCharsMax = 64

@@ -21,6 +21,7 @@ import { type Access, anyone } from '../harness/resources/endpoint-access.ts'
 import { responseBounds } from '../harness/resources/endpoint-bytes.ts'
 import { functionsAccess } from '../harness/resources/functions-access.ts'
 import { kvMatrix, kvScopes } from '../harness/resources/kv.ts'
+import { rulesAccess } from '../harness/resources/rules-access.ts'
 import { vectorMatrix, vectorScopes } from '../harness/resources/vector.ts'
 import { join } from '../harness/rooms/rooms.ts'
 import { describeServer, rootKey } from '../harness/server.ts'
@@ -133,6 +134,7 @@ const matrix: Readonly<Record<string, Access>> = {
   'system.metrics': { kind: 'service', scope: '*', send: (client) => client.get('/metrics') },
   ...backupAccess,
   ...functionsAccess,
+  ...rulesAccess,
   ...usersAccess,
 }
 

@@ -3,7 +3,7 @@
  * instances and tables exist and who may address them. Caches what is compiled per configuration.
  */
 import type { Caller } from '../../access/caller.ts'
-import { denied, mayEnter, type Permissions, permissionsOf } from '../../access/check.ts'
+import { type AccessObserver, denied, mayEnter, type Permissions, permissionsOf } from '../../access/check.ts'
 import type { NamespaceDefinition, TableDefinition } from '../../access/definition.ts'
 import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import { createMac } from '../../base/crypto/hash.ts'
@@ -69,11 +69,12 @@ export interface Tables {
   /**
    * Without a name any table of the namespace, for what concerns its database. Throws 404 for an undeclared namespace
    * or table, 400 for a malformed instance id, 401/403 if the namespace's rule denies. Returns a promise only if that
-   * rule is asynchronous or queries a database.
+   * rule is asynchronous or queries a database. Rules that fail are logged, or given to the observer.
    */
   resolve(
     path: { namespace: string; instanceId: string | null; tableName: string | null },
     caller: Caller,
+    observer?: AccessObserver,
   ): TableCall | Promise<TableCall>
 }
 
@@ -151,6 +152,7 @@ export function createTables(deps: TablesDeps): Tables {
     definition: NamespaceDefinition,
     instanceId: string | null,
     caller: Caller,
+    observer: AccessObserver | undefined,
   ): boolean | Promise<boolean> {
     if (definition.instance !== (instanceId !== null)) throw notFound('Table')
     if (instanceId === null) return true
@@ -160,9 +162,9 @@ export function createTables(deps: TablesDeps): Tables {
         'pattern',
         `must be 1 to ${instanceIdCharsMax} characters of A-Z, a-z, 0-9, _, . and -`,
       )
-    const reportEntry = (error: unknown): void =>
+    const failed = (error: unknown): void =>
       log.error('access.namespace_rule_failed', { namespace: definition.name, error })
-    return mayEnter(ruleEvaluator, definition, instanceId, caller, reportEntry)
+    return mayEnter(ruleEvaluator, definition, instanceId, caller, observer ?? { failed })
   }
 
   function call(
@@ -171,13 +173,15 @@ export function createTables(deps: TablesDeps): Tables {
     database: Database,
     address: DatabaseAddress,
     caller: Caller,
+    observer: AccessObserver | undefined,
   ): TableCall {
     const found = namespace.tables.get(tableName)
     if (!found) throw notFound('Table')
     const { definition, rows, referrers, relations } = found
     const { table } = definition
-    const permissions = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, report)
-    const sibling = (name: string): TableCall => call(namespace, name, database, address, caller)
+    const reportFailure = observer ? ({ error }: { error: unknown }) => observer.failed(error) : report
+    const permissions = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, reportFailure)
+    const sibling = (name: string): TableCall => call(namespace, name, database, address, caller, observer)
     const viewOf = (showsHidden: boolean): TableView => {
       const byName = showsHidden ? relations.all : relations.visible
       return { table, showsHidden, relations: { byName, open: (name) => openRelated(sibling(name)) } }
@@ -196,12 +200,12 @@ export function createTables(deps: TablesDeps): Tables {
       permissions,
       seal,
       sibling,
-      on: (decorated) => call(namespace, tableName, decorated, address, caller),
+      on: (decorated) => call(namespace, tableName, decorated, address, caller, observer),
     }
   }
 
   return {
-    resolve({ namespace: name, instanceId, tableName: wanted }, caller) {
+    resolve({ namespace: name, instanceId, tableName: wanted }, caller, observer) {
       const definition = deps.namespaces().get(name)
       const tableName = wanted ?? definition?.tables.keys().next().value ?? ''
       if (!definition?.tables.has(tableName)) throw notFound('Table')
@@ -210,9 +214,9 @@ export function createTables(deps: TablesDeps): Tables {
         const address = { namespace: name, instanceId }
         const found = sql.database(address)
         const database = instanceId === null ? found : countingInstances(found, () => countInstance(caller))
-        return call(find(name, database), tableName, database, address, caller)
+        return call(find(name, database), tableName, database, address, caller, observer)
       }
-      const allowed = mayAddress(definition, instanceId, caller)
+      const allowed = mayAddress(definition, instanceId, caller, observer)
       return allowed instanceof Promise ? allowed.then(open) : open(allowed)
     },
   }

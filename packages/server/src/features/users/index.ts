@@ -85,6 +85,11 @@ export interface Users extends Feature, Authentication {
    */
   readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
   /**
+   * The user as an access token issued now would make it, without a session; `disabled` for one whose tokens are
+   * refused, null for an unknown one.
+   */
+  readonly findCaller: (userId: string) => Promise<UserCaller | 'disabled' | null>
+  /**
    * Whether the user and the session are still active, with both rows locked until the transaction ends. For rows that
    * are deleted together with the session or the user.
    */
@@ -249,6 +254,13 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
       // A token without a session was signed with the server secret: its user need not exist.
       if (user.sessionId === null) return user
       return account && Object.freeze({ ...user, auth: authOf(account, hooks.customOf(account)) })
+    },
+    async findCaller(userId) {
+      const account = await accounts.find(parts.database, userId)
+      if (!account) return null
+      if (account.disabledAtMs !== null) return 'disabled'
+      const auth = authOf(account, hooks.customOf(account))
+      return Object.freeze({ kind: 'user', auth, sessionId: null, expiresAtMs: Number.POSITIVE_INFINITY })
     },
     async lockActiveUser(tx, { auth, sessionId }) {
       const account = await accounts.find(tx, auth.id, 'lock')

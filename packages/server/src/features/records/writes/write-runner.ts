@@ -110,7 +110,7 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
 const operations: readonly HookOperation[] = ['insert', 'update', 'delete']
 
 /** Reads as a transaction would, and writes nothing. */
-const rehearsalOf = (database: Reader): Transaction => ({
+export const rehearsalOf = (database: Reader): Transaction => ({
   all: (query) => database.all(query),
   run: async () => 1,
   send() {},

@@ -134,7 +134,19 @@ export async function explained(
 ): Promise<Reply> {
   if (!query.explain) return read(call)
   if (call.caller.kind !== 'service') throw accessDenied('explain needs a service key')
+  const recorder = recordStatements(call)
+  const reply = await read(recorder.call)
+  return withMember(reply, 'explain', await recorder.explain(query))
+}
+
+/** A call whose reads are recorded, and the explanation of those so far. */
+export interface StatementRecorder {
+  readonly call: TableCall
+  /** Of no statement it is empty. */
+  explain(query: ExplainedQuery): Promise<Explanation>
+}
+
+export function recordStatements(call: TableCall): StatementRecorder {
   const recorded: Recorded[] = []
-  const reply = await read(call.on(recording(call, recorded)))
-  return withMember(reply, 'explain', await explain(call, query, recorded))
+  return { call: call.on(recording(call, recorded)), explain: (query) => explain(call, query, recorded) }
 }

@@ -1,0 +1,46 @@
+/** `plinth rules`: what the access rules of a running server permit. */
+import { type Call, type Command, UsageError } from '../command.ts'
+import { explainRules } from '../rules/explain-rules.ts'
+import { configOptions } from '../serve.ts'
+
+export const rulesCommand: Command = {
+  name: 'rules',
+  summary: 'Explain what the access rules permit to whom',
+  operands: ['<action>', '[namespace]', '[table]', '[operation]'],
+  options: {
+    as: { value: '<caller>', help: 'anonymous (default), user:ID, or claims:\'{"id":"ada","custom":{…}}\'' },
+    id: { value: '<id>', help: 'The record' },
+    row: { value: '<json>', help: 'A record in place of a stored one, or the body of a write' },
+    instance: { value: '<id>', help: 'The instance of a dynamic namespace' },
+    filter: { value: '<json>', help: 'Conditions of a list' },
+    sort: { value: '<fields>', help: 'Order of a list' },
+    json: { help: 'Print the answer of the server' },
+    url: { value: '<address>', help: 'Any node of the server (default: the one serving the data folder)' },
+    ...configOptions,
+  },
+  details: `Actions:
+  explain <namespace> <table> <operation>   Why a caller may or may not list, get, create,
+                                            update or delete: each clause of the rules
+
+Nothing is written. Calls a running server with its service key. For a server on PostgreSQL,
+give --url and PLINTH_SERVICE_KEY.`,
+  run,
+}
+
+/** The actions, with the number of operands that each needs. */
+const actions: Readonly<Record<string, { readonly operands: number; readonly run: (call: Call) => Promise<number> }>> =
+  {
+    explain: { operands: 3, run: explainRules },
+  }
+
+async function run(call: Call): Promise<number> {
+  const [name = '', ...operands] = call.operands
+  const action = Object.hasOwn(actions, name) ? actions[name] : undefined
+  if (!action)
+    throw new UsageError(
+      `"${name}" is not an action of \`plinth rules\`. Available: ${Object.keys(actions).join(', ')}.`,
+    )
+  if (operands.length < action.operands)
+    throw new UsageError(`\`plinth rules ${name}\` needs <namespace> <table> <operation>.`)
+  return action.run({ ...call, operands })
+}

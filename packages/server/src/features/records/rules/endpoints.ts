@@ -1,0 +1,53 @@
+/** Endpoints of the tools for access rules, for service keys and administrators. */
+import { z } from 'zod'
+import type { ServiceCaller } from '../../../access/caller.ts'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { json } from '../../../http/replies/reply.ts'
+import { type ExplainAccessDeps, explainAccess } from './explain-access.ts'
+import { questionSchema } from './question.ts'
+
+export const explainScope = 'dashboard:rules:*:explain'
+
+const clause = z.object({
+  text: z.string(),
+  path: z.string().meta({ description: 'The rule and the place in it, such as `update.before.and[1].not`' }),
+  result: z
+    .boolean()
+    .nullable()
+    .meta({ description: 'Null: an empty field, which counts as false, or no record to decide it' }),
+  values: z.record(z.string(), z.unknown()).meta({ description: 'Of the record, by field' }),
+})
+
+const explanationSchema = z.object({
+  allowed: z.boolean(),
+  verdict: z.union([z.literal(200), z.literal(401), z.literal(403), z.literal(404)]),
+  reason: z.string().nullable(),
+  listed: z.boolean().nullable().meta({ description: 'Of a list with a record: whether the list has it' }),
+  auth: z.unknown().meta({ description: 'The caller as rules see it; null without credentials' }),
+  clauses: z.array(clause),
+  truncated: z.boolean(),
+  sql: z.string().nullable(),
+  parameters: z.array(z.unknown()),
+  plan: z.array(z.string()),
+  suggestions: z.array(z.object({ table: z.string(), fields: z.array(z.string()) })).meta({
+    description: 'Indexes that would help',
+  }),
+})
+
+const common = { tag: 'Rules', credentials: 'service', scope: () => explainScope, rateLimit: 'db' } as const
+
+export const createRulesEndpoints = (deps: ExplainAccessDeps): readonly Endpoint[] => [
+  endpoint({
+    ...common,
+    name: 'rules.explain',
+    method: 'POST',
+    paths: ['/api/rules/explain'],
+    summary: 'Explain what a caller may do with a record',
+    description:
+      'The verdict is what the endpoint of the operation answers to this caller; nothing is written. Functions of the application do not run. Without the scope to read the table, the values of stored records are not shown.',
+    body: questionSchema,
+    replies: { 200: { description: 'The verdict and the clauses that lead to it', schema: explanationSchema } },
+    errors: [404],
+    handle: async (call) => json(await explainAccess(deps, call.caller as ServiceCaller, call.body)),
+  }),
+]

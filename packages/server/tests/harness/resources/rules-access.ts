@@ -1,0 +1,16 @@
+/** Access to the tools for access rules, for the endpoint matrix. */
+import type { Client } from '../client.ts'
+
+export const rulesAccess = {
+  'rules.explain': {
+    kind: 'service',
+    scope: 'dashboard:rules:*:explain',
+    send: (client: Client) =>
+      client.post('/api/rules/explain', {
+        namespace: 'shared',
+        table: 'denied',
+        operation: 'list',
+        caller: { kind: 'anonymous' },
+      }),
+  },
+} as const
