@@ -39,7 +39,7 @@ const packages: readonly Package[] = [
   {
     folder: 'server',
     programs: ['src/main.ts'],
-    copied: ['bin'],
+    copied: ['bin', 'dashboard'],
     documents: {
       ...license,
       'packages/server/README.md': 'README.md',
@@ -59,6 +59,7 @@ const packages: readonly Package[] = [
 
 /** Builds all packages into folders of `out` by their names; returns their paths. */
 export function buildPackages(out: string): string[] {
+  runDashboardBuild()
   return packages.map(({ folder: name, programs, copied, documents }) => {
     const folder = join(root, 'packages', name)
     const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
@@ -75,6 +76,12 @@ export function buildPackages(out: string): string[] {
     writeFileSync(join(target, 'package.json'), `${JSON.stringify(createManifest(manifest, files), null, 2)}\n`)
     return target
   })
+}
+
+/** As a program, since the bundler is asynchronous. */
+function runDashboardBuild(): void {
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, join(root, 'scripts/build/dashboard.ts')])
+  if (exitCode !== 0) throw new Error(`The dashboard was not built:\n${stderr}`)
 }
 
 /** The launcher starts the compiled program. */

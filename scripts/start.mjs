@@ -8,6 +8,8 @@ try {
   // Printed before anything is loaded: on a busy machine the server's own first output may take many seconds.
   console.log('Starting Plinth with the atlas example…')
   prepare()
+  const built = await runBun([repositoryPath('scripts/build/dashboard.ts')])
+  if (built !== 0) throw new Error('The dashboard could not be built; see above.')
   console.log('Loading the server…')
   process.exitCode = await runBun([repositoryPath('examples/atlas/start.ts'), ...process.argv.slice(2)])
 } catch (error) {

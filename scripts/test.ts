@@ -14,6 +14,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildDashboard } from './build/dashboard.ts'
 import { openPostgres } from './servers/postgres.ts'
 import type { PrivateServer } from './servers/private-server.ts'
 import { provideChromium, providePgvector, providePostgres, provideRedis, provideS3 } from './servers/programs.ts'
@@ -261,6 +262,7 @@ async function main(): Promise<number> {
       interrupted = signal
       child?.kill(signal)
     })
+  await buildDashboard()
   const [first, ...rest] = process.argv.slice(2)
   const lane: Lane = first === '--all' ? 'all' : 'fast'
   const args = lane === 'all' || first === undefined ? rest : [first, ...rest]

@@ -1,0 +1,41 @@
+/** The areas of the dashboard, in the order of the rail. Each is a chunk of its own. */
+import type { ComponentType } from 'react'
+import type { IconName } from '../design/icons.tsx'
+
+export interface Area {
+  readonly id: string
+  readonly title: string
+  /** Under `/dashboard`. The area receives every path that begins with it. */
+  readonly path: string
+  readonly icon: IconName
+  /** The scope without which it is not shown; `*` parts stand for any. Null for all administrators. */
+  readonly scope: string | null
+  /** What else a search in the palette finds it by. */
+  readonly words?: string
+  readonly load: () => Promise<{ readonly default: ComponentType }>
+}
+
+export const areas: readonly Area[] = [
+  {
+    id: 'home',
+    title: 'Home',
+    path: '/',
+    icon: 'home',
+    scope: null,
+    words: 'overview health status errors',
+    load: () => import('../areas/home/index.tsx'),
+  },
+  {
+    id: 'data',
+    title: 'Data',
+    path: '/data',
+    icon: 'data',
+    scope: 'db:table:*:read',
+    words: 'tables records rows grid schema namespaces tenants',
+    load: () => import('../areas/data/index.tsx'),
+  },
+]
+
+/** The area that shows a path. */
+export const areaOf = (path: string): Area | undefined =>
+  areas.find((area) => path === area.path || (area.path !== '/' && path.startsWith(`${area.path}/`)))

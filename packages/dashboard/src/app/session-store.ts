@@ -1,0 +1,72 @@
+/** The session of the administrator, and the requests that wait for a new one. */
+import { createStore } from './store.ts'
+
+export interface SessionUser {
+  readonly id: string
+  readonly email: string | null
+  readonly displayName?: string | null
+}
+
+export interface Session {
+  readonly user: SessionUser
+  readonly role: string
+  /** What the role permits, as scopes of service keys. */
+  readonly scopes: readonly string[]
+  readonly expiresAt: string
+  /** `production` servers are marked in red. */
+  readonly mode?: 'development' | 'production' | undefined
+  /** Whether a second factor has to be set up before anything else. */
+  readonly mfaEnrollmentRequired?: boolean | undefined
+}
+
+/** Why a sign-in is shown over the page: the session ended, or it is too old for what was requested. */
+export type SignInReason = 'expired' | 'recent'
+
+/** Undefined until it is known, null without a session. */
+const current = createStore<Session | null | undefined>(undefined)
+const reason = createStore<SignInReason | null>(null)
+let waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = []
+
+const finish = (end: (one: (typeof waiting)[number]) => void): void => {
+  const all = waiting
+  waiting = []
+  reason.set(null)
+  for (const one of all) end(one)
+}
+
+export const session = {
+  current,
+  /** Set while a sign-in is shown over the page. */
+  reason,
+  /** Resolves after the next sign-in. Rejects if the administrator declines, or with the signal. */
+  requireSignIn(why: SignInReason, signal: AbortSignal | null): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const one = { resolve, reject }
+      waiting.push(one)
+      signal?.addEventListener('abort', () => {
+        waiting = waiting.filter((other) => other !== one)
+        reject(new DOMException('Aborted', 'AbortError'))
+      })
+      if (current.get()) reason.set(why)
+    })
+  },
+  signedIn(next: Session): void {
+    const before = current.get()
+    current.set(next)
+    if (before && before.user.id !== next.user.id) {
+      // What the page shows belongs to another administrator.
+      finish(({ reject }) => reject(new Error('Another administrator signed in')))
+      location.reload()
+      return
+    }
+    finish(({ resolve }) => resolve())
+  },
+  signedOut(): void {
+    current.set(null)
+    finish(({ reject }) => reject(new Error('Signed out')))
+  },
+  /** Closes the sign-in; what waits for it fails. */
+  decline(): void {
+    finish(({ reject }) => reject(new Error('The sign-in was canceled')))
+  },
+}

@@ -1,0 +1,89 @@
+/**
+ * The requests of the page. All of them go to the server that served it, with the session's cookie and the header that
+ * proves that a page of this origin sent them. Where the session has ended, or is too old for what was requested, the
+ * request waits until the administrator has signed in again and is then repeated, so that nothing that was typed is
+ * lost. Where the server cannot be reached, `connection` waits for it.
+ */
+import { createClient, records } from 'plinth-client'
+import { connection } from './connection.ts'
+import { session } from './session-store.ts'
+
+/** Where the server answers the dashboard; the API follows. */
+export const basePath = '/dashboard'
+
+/** How long one attempt of a request may take. Waiting for a sign-in does not count. */
+const attemptTimeoutMs = 60_000
+
+/** How long a request may wait for a sign-in. */
+const requestTimeoutMs = 60 * 60_000
+
+const isOfSession = (url: URL): boolean => url.pathname.startsWith(`${basePath}/api/session`)
+
+/** The slug of an error without using up the response. */
+async function slugOf(response: Response): Promise<string> {
+  try {
+    return String(((await response.clone().json()) as { slug?: unknown }).slug)
+  } catch {
+    return ''
+  }
+}
+
+async function attempt(input: RequestInfo | URL, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers)
+  headers.set('X-Plinth-Dashboard', '1')
+  const deadline = AbortSignal.timeout(attemptTimeoutMs)
+  const signal = init.signal ? AbortSignal.any([init.signal, deadline]) : deadline
+  try {
+    const response = await fetch(input, { ...init, headers, signal, credentials: 'same-origin' })
+    connection.reached()
+    return response
+  } catch (error) {
+    if (!init.signal?.aborted) connection.lost()
+    throw error
+  }
+}
+
+async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const url = new URL(input instanceof Request ? input.url : input, location.origin)
+  for (;;) {
+    const response = await attempt(input, init)
+    if (isOfSession(url)) return response
+    if (response.status === 401) {
+      await session.requireSignIn('expired', init.signal ?? null)
+      continue
+    }
+    if (response.status === 403 && (await slugOf(response)) === 'sign-in-again') {
+      await session.requireSignIn('recent', init.signal ?? null)
+      continue
+    }
+    return response
+  }
+}
+
+/** Our own client; its paths begin with `/api`. */
+export const client = createClient(`${location.origin}${basePath}`, [records], {
+  fetch: send as typeof fetch,
+  storage: { get: () => null, set() {}, remove() {} },
+  timeout: requestTimeoutMs,
+})
+
+interface Options {
+  readonly query?: object
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+}
+
+const requestBy =
+  (method: string) =>
+  <T>(path: string, options: Options = {}): Promise<T> =>
+    client.request<T>(method, path, options)
+
+/** Requests to `/dashboard` + path. They reject with `PlinthError`. */
+export const api = {
+  get: requestBy('GET'),
+  post: requestBy('POST'),
+  put: requestBy('PUT'),
+  patch: requestBy('PATCH'),
+  delete: requestBy('DELETE'),
+}
