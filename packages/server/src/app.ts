@@ -40,8 +40,15 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { metrics } = context
   for (const feature of features.all) feature.metrics?.(metrics)
   registerSocketMetrics(metrics, features.sockets)
-  const { api, sockets, users, analytics } = features
-  listener.open({ api, sockets, limiter, authenticate: users.authenticate, onResponse: analytics.listenerOf })
+  const { api, sockets, users, analytics, dashboard } = features
+  listener.open({
+    api,
+    sockets,
+    limiter,
+    authenticate: users.authenticate,
+    dashboard: dashboard.access,
+    onResponse: analytics.listenerOf,
+  })
   const jobs = openAllJobs(context, engines, features)
   registerJobMetrics(metrics, jobs)
   for (const feature of features.all) await feature.started?.()
@@ -76,12 +83,15 @@ export class App {
   readonly port: number
   /** All endpoint declarations, for tools that describe or test the API. */
   readonly endpoints: readonly Endpoint[]
+  /** Those below `/dashboard`, for tests. */
+  readonly dashboardEndpoints: readonly Endpoint[]
 
   constructor(parts: AppParts) {
     this.#parts = parts
     this.url = parts.listener.url
     this.port = parts.listener.port
     this.endpoints = parts.features.api.endpoints
+    this.dashboardEndpoints = parts.features.api.dashboardEndpoints
   }
 
   /**

@@ -68,6 +68,11 @@ export const httpErrors = {
     meaning: 'The account is disabled. Only callers that have proved to own it receive this error.',
     retry: 'no',
   },
+  'no-dashboard-role': {
+    status: 403,
+    meaning: 'The password is right, but the user has no dashboard role. An owner gives one.',
+    retry: 'no',
+  },
   'room-full': {
     status: 403,
     meaning: 'All seats of the room are taken by connected players.',

@@ -187,5 +187,8 @@ export const invalidCredentials = (message = 'Invalid email or password'): ApiEr
   apiError('invalid-credentials', message)
 /** 403 for operations that require a recent sign-in. */
 export const signInAgain = (): ApiError => apiError('sign-in-again', 'Sign in again to do this')
+/** 403 for a user without a dashboard role; sent only after the password or the passkey was right. */
+export const noDashboardRole = (): ApiError =>
+  apiError('no-dashboard-role', 'This user may not open the dashboard; an owner, or `plinth users`, gives a role')
 /** 403; sent only after the caller has proved ownership of the account. */
 export const accountDisabled = (): ApiError => apiError('account-disabled', 'Account is disabled')

@@ -26,11 +26,26 @@ export interface UserCaller {
 export interface ServiceCaller {
   readonly kind: 'service'
   readonly auth: null
-  /** Name of the key, for logs; never the key itself. */
+  /** Name of the key, for logs; never the key itself. Of an administrator `admin:` and the id of the user. */
   readonly keyName: string
   /** `['*']` for the root key; checked with `permitsScope` of `access/service-keys`. */
   readonly scopes: readonly string[]
+  /** The administrator who makes the request in the dashboard; absent for service keys. */
+  readonly admin?: Administrator
 }
+
+/** A user who is signed in to the dashboard. Only a dashboard session makes one. */
+export interface Administrator {
+  readonly userId: string
+  readonly email: string | null
+  readonly role: string
+  readonly sessionId: string
+  /** When the password or the passkey was given, in milliseconds since 1970. */
+  readonly signedInAtMs: number
+}
+
+/** Prefix of the `keyName` of administrators; no service key has such a name. */
+export const administratorPrefix = 'admin:'
 
 export type Caller = AnonymousCaller | UserCaller | ServiceCaller
 

@@ -6,8 +6,9 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { sha256 } from '../base/crypto/hash.ts'
 import { matchesCidr, parseCidr } from '../base/network/address.ts'
+import { type ApiError, accessDenied, invalidServiceKey } from '../errors.ts'
 import { serviceKeyCharsMax } from '../limits/api.ts'
-import type { ServiceCaller } from './caller.ts'
+import type { Caller, ServiceCaller } from './caller.ts'
 
 export interface ServiceKey {
   /** Used in logs; unique among the keys. */
@@ -71,21 +72,27 @@ const forms: readonly ScopeForm[] = [
   { area: 'db', type: 'table', named: 'table', actions: ['read', 'write'] },
   { area: 'db', type: 'channel', named: null, actions: ['broadcast'] },
   { area: 'storage', type: 'bucket', named: 'bucket', actions: ['read', 'write', 'delete'] },
-  { area: 'auth', type: 'admin', named: null, actions: ['*'] },
+  { area: 'auth', type: 'admin', named: null, actions: ['read', 'write'] },
   { area: 'kv', type: 'namespace', named: 'namespace', actions: ['read', 'write'] },
   { area: 'sql', type: 'database', named: 'database', actions: ['exec'] },
   { area: 'vector', type: 'index', named: 'index', actions: ['query', 'write'] },
   { area: 'push', type: 'notification', named: null, actions: ['send'] },
   { area: 'push', type: 'token', named: null, actions: ['read', 'write'] },
   { area: 'push', type: 'log', named: null, actions: ['read'] },
-  { area: 'analytics', type: '*', named: null, actions: ['*'] },
+  { area: 'analytics', type: '*', named: null, actions: ['read', 'write'] },
   { area: 'schema', type: 'endpoint', named: null, actions: ['read'] },
   { area: 'rooms', type: 'namespace', named: null, actions: ['read', 'write'] },
-  { area: 'functions', type: 'admin', named: null, actions: ['*'] },
+  { area: 'functions', type: 'admin', named: null, actions: ['read', 'write'] },
   { area: 'functions', type: 'function', named: 'function', actions: ['call'] },
-  { area: 'dashboard', type: 'rules', named: null, actions: ['explain'] },
   { area: 'system', type: 'metrics', named: null, actions: ['read'] },
   { area: 'system', type: 'backup', named: null, actions: ['hold'] },
+  { area: 'dashboard', type: 'admins', named: null, actions: ['read', 'write'] },
+  { area: 'dashboard', type: 'audit', named: null, actions: ['read', 'export'] },
+  { area: 'dashboard', type: 'overview', named: null, actions: ['read'] },
+  { area: 'dashboard', type: 'requests', named: null, actions: ['read'] },
+  { area: 'dashboard', type: 'rules', named: null, actions: ['explain'] },
+  { area: 'dashboard', type: 'settings', named: null, actions: ['read', 'write'] },
+  { area: 'dashboard', type: 'views', named: null, actions: ['read', 'write'] },
 ]
 
 /** The forms of a scope in readable notation, such as `db:table:{table}:read|write`. */
@@ -127,6 +134,10 @@ export function permitsScope(scopes: readonly string[], needed: string): boolean
   const wanted = needed.split(':')
   return wanted.length === 4 && scopes.some((scope) => covers(scope.split(':'), wanted))
 }
+
+/** The error for a caller whose scopes do not cover what is needed: 401 for a key, 403 for an administrator's role. */
+export const scopeMissing = (caller: Caller): ApiError =>
+  caller.kind === 'service' && caller.admin ? accessDenied('The role does not permit this') : invalidServiceKey()
 
 /** Whether any scope covers something in an area (the first part of a scope), such as `db`. */
 export const permitsArea = (scopes: readonly string[], area: string): boolean =>

@@ -1,10 +1,13 @@
 /** The API that the features form together: the endpoints of all of them, and their description. */
 import type { Feature } from '../features/feature.ts'
 import type { Endpoint, SocketEndpoint } from '../http/endpoint.ts'
+import { mountForAdministrators } from '../http/mounted-endpoints.ts'
 
 export interface Api {
   readonly endpoints: readonly Endpoint[]
   readonly socketEndpoints: readonly SocketEndpoint[]
+  /** The dashboard's page and endpoints, and those of the API that administrators call from it. */
+  readonly dashboardEndpoints: readonly Endpoint[]
   /** The first path of an endpoint; null for an unknown name. */
   pathOf(name: string): string | null
 }
@@ -16,5 +19,9 @@ export function createApi(features: readonly Feature[]): Api {
     ...endpoints.map(({ name, paths: [path = ''] }) => [name, path] as const),
     ...socketEndpoints.map(({ name, path }) => [name, path] as const),
   ])
-  return { endpoints, socketEndpoints, pathOf: (name) => paths.get(name) ?? null }
+  const dashboardEndpoints = [
+    ...features.flatMap((feature) => feature.dashboardEndpoints ?? []),
+    ...mountForAdministrators(endpoints),
+  ]
+  return { endpoints, socketEndpoints, dashboardEndpoints, pathOf: (name) => paths.get(name) ?? null }
 }

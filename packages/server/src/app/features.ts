@@ -10,6 +10,8 @@ import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
 import type { BeforeHooks } from '../features/before-hooks.ts'
+import { createDashboard, type Dashboard } from '../features/dashboard/index.ts'
+import { type DashboardSessions, openDashboardSessions } from '../features/dashboard/sessions.ts'
 import type { Feature } from '../features/feature.ts'
 import { createFunctions, type Functions } from '../features/functions/index.ts'
 import { createKv } from '../features/kv/index.ts'
@@ -58,6 +60,7 @@ export interface Features {
   readonly sockets: Sockets
   readonly users: Users
   readonly analytics: Analytics
+  readonly dashboard: Dashboard
   readonly functions: Functions
 }
 
@@ -87,7 +90,9 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     }),
   )
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
-  const users: Users = keep(await usersOf(shared, { records, push, hooks: () => functions.authHooks() }))
+  const sessions = await openDashboardSessions({ sql: engines.sql, clock: context.clock })
+  const users: Users = keep(await usersOf(shared, { records, push, sessions, hooks: () => functions.authHooks() }))
+  const dashboard = keep(dashboardOf(shared, { users, sessions }))
   const storage = keep(storageOf(shared, { users, records, hooks: (namespace) => functions.hooks.of(namespace) }))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
@@ -120,9 +125,10 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     analytics,
     system,
     functions,
+    dashboard,
   ]
   const api = createApi(all)
-  return { all, api, sockets, users, analytics, functions }
+  return { all, api, sockets, users, analytics, dashboard, functions }
 }
 
 /** What most features need. */
@@ -177,9 +183,16 @@ const pushOf = ({ context, engines }: Shared, lockActiveUser: PushDeps['lockActi
     ...common(context),
   })
 
+interface UsersNeeds {
+  readonly records: Records
+  readonly push: Push
+  readonly sessions: DashboardSessions
+  readonly hooks: () => AuthHooks
+}
+
 function usersOf(
   { context, engines, listener, limiter }: Shared,
-  { records, push, hooks }: { readonly records: Records; readonly push: Push; readonly hooks: () => AuthHooks },
+  { records, push, sessions, hooks }: UsersNeeds,
 ): Promise<Users> {
   const { settings, config } = context
   const { mode } = config
@@ -194,10 +207,32 @@ function usersOf(
     mails: engines.mails,
     passwordCost: context.passwordCost,
     publicUrl: () => settings.publicUrl ?? (mode === 'development' ? listener.url : null),
-    onRevoking: push.forget,
+    onRevoking(tx, target) {
+      push.forget(tx, target)
+      if (target.sessionId === null) sessions.endAll(tx, target.userId)
+    },
+    dashboardRoles: () => [...(context.config.dashboard?.roles.keys() ?? [])],
+    onDashboardRoleChanged: sessions.endAll,
     ...common(context),
   })
 }
+
+const dashboardOf = (
+  { context }: Shared,
+  { users, sessions }: { readonly users: Users; readonly sessions: DashboardSessions },
+): Dashboard =>
+  createDashboard({
+    sessions,
+    signInTo: users.signInTo,
+    findActive: users.findActive,
+    config: () => context.config.dashboard,
+    mode: () => context.config.mode,
+    publicUrl: context.settings.publicUrl,
+    trustProxy: context.settings.trustProxy,
+    pageFolder: context.substitutes.dashboardFolder,
+    version,
+    clock: context.clock,
+  })
 
 const storageOf = (
   { context, engines, ruleEvaluator }: Shared,

@@ -11,7 +11,8 @@ import { listenerBodyBytes, warnOfBodyBound } from './body-bound.ts'
 import type { AppContext } from './context.ts'
 
 /** What the listener serves, besides the parts that follow from the configuration. */
-export interface ServedApi extends Pick<HandleParts, 'sockets' | 'limiter' | 'authenticate' | 'onResponse'> {
+export interface ServedApi
+  extends Pick<HandleParts, 'sockets' | 'limiter' | 'authenticate' | 'dashboard' | 'onResponse'> {
   readonly api: Api
 }
 
@@ -63,9 +64,9 @@ export class Listener {
 
   #serve({ api, ...parts }: ServedApi): Served {
     const { config, settings, clock, log, metrics } = this.#context
-    const { endpoints, socketEndpoints } = api
+    const { socketEndpoints, dashboardEndpoints } = api
     return {
-      endpoints,
+      endpoints: config.dashboard === null ? api.endpoints : [...api.endpoints, ...dashboardEndpoints],
       socketEndpoints,
       parts: {
         ...parts,

@@ -10,6 +10,8 @@ export interface Substitutes {
   readonly push?: PushRecorder
   /** In place of the requests of webhooks. */
   readonly webhookFetch?: BoundedFetch
+  /** In place of the folder with the built page of the dashboard. */
+  readonly dashboardFolder?: string
   /** The address of a server that answers the requests of `ctx.fetch`; see `host/relayed-fetch`. */
   readonly fetchRelay?: string
 }

@@ -24,6 +24,8 @@ export interface AdminClient {
   create(input: CreateInput): Promise<AdminView>
   update(id: string, input: UpdateInput): Promise<AdminView>
   revoke(id: string): Promise<void>
+  /** Null takes the role. */
+  setDashboardRole(id: string, role: string | null): Promise<void>
   remove(id: string): Promise<void>
   listKeys(): Promise<readonly KeyView[]>
   rotateKeys(): Promise<KeyView>
@@ -75,6 +77,7 @@ function createClient({ url, serviceKey, close }: Server): AdminClient {
     },
     create: async (input) => (await call<{ user: AdminView }>('POST', '/users', input)).user,
     update: (id, input) => call('PATCH', pathOf(id), input),
+    setDashboardRole: async (id, role) => void (await call('PUT', pathOf(id, '/dashboard-role'), { role })),
     revoke: async (id) => void (await call('POST', pathOf(id, '/revoke'))),
     remove: async (id) => void (await call('DELETE', pathOf(id))),
     listKeys: async () => (await call<{ keys: readonly KeyView[] }>('GET', '/keys')).keys,

@@ -12,6 +12,7 @@ import type { LogLevel } from '../log-events/log-event.ts'
 import type { AnalyticsConfig } from './sections/analytics/analytics.ts'
 import type { AuthConfig } from './sections/auth/auth.ts'
 import type { BroadcastDefinition } from './sections/broadcasts/broadcasts.ts'
+import type { DashboardConfig } from './sections/dashboard/dashboard.ts'
 import type { FunctionsConfig } from './sections/functions/functions.ts'
 import type { KvNamespace } from './sections/kv/kv.ts'
 import type { PushConfig } from './sections/push/push.ts'
@@ -44,6 +45,8 @@ export interface Config {
   readonly push: PushConfig
   readonly functions: FunctionsConfig
   readonly analytics: AnalyticsConfig
+  /** Null where the dashboard is switched off. */
+  readonly dashboard: DashboardConfig | null
   /** The declared keys and the root key `root`, which has all permissions. */
   readonly serviceKeys: readonly ServiceKey[]
   readonly rateLimits: Readonly<Record<keyof typeof rateLimitRequests, RateLimit>>

@@ -7,6 +7,7 @@ import type { Part, Unknown } from './define-parts.ts'
 import type { AnalyticsOptions } from './sections/analytics/define-analytics.ts'
 import type { AuthOptions } from './sections/auth/define-auth.ts'
 import type { BroadcastConfig } from './sections/broadcasts/define-broadcasts.ts'
+import type { DashboardOptions } from './sections/dashboard/define-dashboard.ts'
 import type { ComputedParameters, NamespaceConfig } from './sections/databases/define-tables.ts'
 import type { FunctionsOptions } from './sections/functions/define-options.ts'
 import type { KvConfig } from './sections/kv/define-kv.ts'
@@ -22,6 +23,7 @@ export type { Filter, FilterValue, RuleOp } from '../access/filter.ts'
 export { and, exists, field, not, or, where } from '../access/filter.ts'
 export type { FieldType } from '../query/table.ts'
 export type { BroadcastConfig } from './sections/broadcasts/define-broadcasts.ts'
+export type { DashboardOptions } from './sections/dashboard/define-dashboard.ts'
 export { when } from './sections/databases/computed/build-expression.ts'
 export type {
   BooleanExpression,
@@ -80,6 +82,8 @@ export interface PlinthConfig<C = Unknown, D = Part<C, 'databases'>, B = Part<Pa
   readonly push?: PushOptions
   /** Events, who may send them, and request statistics. */
   readonly analytics?: AnalyticsOptions
+  /** The dashboard at `/dashboard`; false switches it off. */
+  readonly dashboard?: false | DashboardOptions
   readonly serviceKeys?: readonly ServiceKeyConfig[]
   /** Requests per client address and window (default `60s`). */
   readonly rateLimits?: {

@@ -3,6 +3,7 @@
  * `define.ts` has the types that editors show.
  */
 import { z } from 'zod'
+import { administratorPrefix } from '../access/caller.ts'
 import type { InstanceRule } from '../access/definition.ts'
 import { parseScope } from '../access/service-keys.ts'
 import { parseCidr } from '../base/network/address.ts'
@@ -23,6 +24,7 @@ import { type ConfigIssue, type Path, suggest } from './issues.ts'
 import { analyticsShape } from './sections/analytics/analytics.ts'
 import { authShape } from './sections/auth/auth.ts'
 import { broadcastsShape } from './sections/broadcasts/broadcasts.ts'
+import { dashboardShape } from './sections/dashboard/dashboard.ts'
 import type { Compute } from './sections/databases/computed/read-computed.ts'
 import { functionsShape } from './sections/functions/functions.ts'
 import { kvShape } from './sections/kv/kv.ts'
@@ -151,7 +153,14 @@ function checkedCidr(text: string): string {
 }
 
 const serviceKeyShape = strictObject({
-  name: z.string().min(1).max(64),
+  name: z
+    .string()
+    .min(1)
+    .max(64)
+    .refine(
+      (name) => !name.startsWith(administratorPrefix),
+      `must not start with "${administratorPrefix}", which marks administrators`,
+    ),
   key: keyShape,
   scopes: z.array(parsedWith(parseScope)).min(1),
   expiresAt: parsedWith((text) => {
@@ -192,6 +201,7 @@ export const configShape = strictObject({
   push: pushShape.prefault({}),
   functions: functionsShape.prefault({}),
   analytics: analyticsShape.prefault({}),
+  dashboard: dashboardShape.prefault({}),
   serviceKeys: z.array(serviceKeyShape).default([]),
   rateLimits: strictObject(
     Object.fromEntries(rateLimitGroups.map((group) => [group, rateLimitShape.optional()])) as Record<

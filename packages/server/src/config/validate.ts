@@ -20,6 +20,7 @@ import { createAnalyticsConfig } from './sections/analytics/analytics.ts'
 import { checkAuth, createAuth } from './sections/auth/auth.ts'
 import { checkSharedNamespace, withPublicUsers } from './sections/auth/public-users.ts'
 import { checkBroadcasts, createBroadcasts } from './sections/broadcasts/broadcasts.ts'
+import { checkDashboard, createDashboardConfig } from './sections/dashboard/dashboard.ts'
 import { checkTable, createTable, entriesOf, findCaseInsensitiveDuplicates } from './sections/databases/tables.ts'
 import { createFunctionsConfig } from './sections/functions/functions.ts'
 import { checkKv, createKvNamespace } from './sections/kv/kv.ts'
@@ -65,6 +66,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
     push: createPush(data.push),
     functions: createFunctionsConfig(data.functions),
     analytics: createAnalyticsConfig(data.analytics),
+    dashboard: createDashboardConfig(data.dashboard, mode),
     serviceKeys: Object.freeze([root, ...data.serviceKeys.map(createServiceKey)].map((key) => Object.freeze(key))),
     rateLimits: createRateLimits(data.rateLimits, mode),
     cors: Object.freeze({ origins: Object.freeze(data.cors.origins) }),
@@ -91,7 +93,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
  */
 export function findMistakes(written: unknown, rootKey: string): readonly string[] {
   const { error } = configShape.safeParse(written, { reportInput: true })
-  const { databases, storage, auth, broadcasts, rooms, kv, sql, vector, serviceKeys } = Object.fromEntries(
+  const { databases, storage, auth, broadcasts, rooms, kv, sql, vector, dashboard, serviceKeys } = Object.fromEntries(
     entriesOf(written),
   )
   const found = [
@@ -105,6 +107,7 @@ export function findMistakes(written: unknown, rootKey: string): readonly string
     ...checkVector(vector),
     ...checkKv(kv),
     ...checkSql(sql),
+    ...checkDashboard(dashboard),
     ...checkServiceKeys(serviceKeys, rootKey),
   ]
   return [...new Set(found.map(formatIssue))]

@@ -24,6 +24,8 @@ export interface Feature {
   readonly name: string
   readonly endpoints: readonly Endpoint[]
   readonly socketEndpoints?: readonly SocketEndpoint[]
+  /** Endpoints of the dashboard alone; not part of the API and its description. */
+  readonly dashboardEndpoints?: readonly Endpoint[]
   readonly jobs?: readonly HousekeepingJob[]
   /** Registers the feature's metrics. Called once. */
   readonly metrics?: (metrics: Metrics) => void

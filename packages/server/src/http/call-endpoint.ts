@@ -29,9 +29,12 @@ export function callEndpoint(
   prepared: PreparedEndpoint,
   context: RequestContext,
 ): Reply | Promise<Reply> {
+  const { mountedAt } = prepared.endpoint
+  if (mountedAt !== undefined) context.path = context.path.slice(mountedAt.length)
   const run = (caller: Caller): Reply | Promise<Reply> => {
     context.caller = caller
-    return runEndpoint(prepared, context, caller.kind === 'user' ? () => authenticateAgain(parts, context) : null)
+    const isChecked = caller.kind === 'user' || (caller.kind === 'service' && caller.admin !== undefined)
+    return runEndpoint(prepared, context, isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null)
   }
   const caller = identify(parts, prepared.endpoint, context)
   return caller instanceof Promise ? caller.then(run) : run(caller)

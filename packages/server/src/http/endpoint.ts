@@ -18,7 +18,13 @@ export type RateLimitGroup = keyof typeof rateLimitRequests
  * Required credentials. `public`: none; `rules`: none, the feature's access rules decide; `user`: a signed-in user or a
  * service key; `service`: a service key; `key`: the same, but 403 instead of 401 without credentials.
  */
-export type Credentials = 'public' | 'rules' | 'user' | 'service' | 'key'
+export type Credentials = 'public' | 'rules' | 'user' | 'service' | 'key' | DashboardCredentials
+
+/**
+ * Of endpoints that the page of the dashboard alone calls. `admin`: the cookie of a session; `page`: none, such as to
+ * sign in. Keys and tokens are refused, and `security/dashboard-access` checks that the page sent the request.
+ */
+export type DashboardCredentials = 'admin' | 'page'
 
 export type Params = Readonly<Record<string, string>>
 
@@ -30,7 +36,7 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly caller: Caller
   readonly headers: Headers
   readonly method: string
-  /** Path as sent, without the query string. */
+  /** Path as sent, without the query string; below the mount of the endpoint where it has one. */
   readonly path: string
   readonly requestId: string
   /**
@@ -59,6 +65,7 @@ export interface Call<Query = unknown, Body = unknown> {
 
 /** A handler's argument whose query, body and caller are filled in step by step. */
 export interface OpenCall extends Call {
+  path: string
   query: unknown
   body: unknown
   caller: Caller
@@ -111,6 +118,12 @@ export interface Endpoint<Query = unknown, Body = unknown> {
    */
   readonly allowsForeignAuthorization?: (request: { readonly method: string; readonly path: string }) => boolean
   readonly rateLimit: RateLimitGroup | null
+  /** Administrators must have signed in within the last ten minutes; other callers are not concerned. */
+  readonly requiresRecentSignIn?: true
+  /** Also for administrators whose role may only read, although the method is not GET. */
+  readonly isForReaders?: true
+  /** Where the endpoint is mounted a second time, its paths begin with this; `path` of a call does not. */
+  readonly mountedAt?: string
   /** Query parameters as strings, each at most once; none if absent. Unknown names are 400. */
   readonly query?: z.ZodType<Query>
   /**

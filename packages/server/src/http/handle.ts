@@ -11,6 +11,7 @@ import { createQueryReader } from './input/validate.ts'
 import { createReplyTemplates, isLarge, prepare } from './replies/reply.ts'
 import { createContext, type RequestContext, type RuntimeServer } from './request-context.ts'
 import { createResponder, type ResponderParts, type RespondingEndpoint } from './responder.ts'
+import { isDashboardPath } from './security/dashboard-access.ts'
 import type { IdentifyParts } from './security/identify.ts'
 import { type UpgradeParts, upgrade } from './upgrade.ts'
 
@@ -69,15 +70,17 @@ export function createHandle(parts: HandleParts): Handle {
   return {
     endpoint(endpoint) {
       const prepared = prepareEndpoint(endpoint)
-      const { name, isSecret = false } = endpoint
-      return withLifecycle({ name, isSecret }, (context) => callEndpoint(parts, prepared, context))
+      const { name, isSecret = false, paths } = endpoint
+      const isDashboard = paths.some(isDashboardPath)
+      return withLifecycle({ name, isSecret, isDashboard }, (context) => callEndpoint(parts, prepared, context))
     },
     socket(endpoint) {
       const prepared = { endpoint, readQuery: createQueryReader<unknown>(endpoint.query) }
       const { name } = endpoint
-      return withLifecycle({ name, isSecret: false }, (context) => upgrade(parts, prepared, context))
+      const isDashboard = isDashboardPath(endpoint.path)
+      return withLifecycle({ name, isSecret: false, isDashboard }, (context) => upgrade(parts, prepared, context))
     },
     fallback: (name, respond) =>
-      withLifecycle({ name, isSecret: false }, ({ request, path }) => respond(request, path)),
+      withLifecycle({ name, isSecret: false, isDashboard: false }, ({ request, path }) => respond(request, path)),
   }
 }

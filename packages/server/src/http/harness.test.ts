@@ -101,6 +101,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       sockets,
       cors: createCors(options.cors ?? { mode: 'release', origins: [] }),
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),
+      dashboard: { findSession: async () => null, publicUrl: null, trustProxy: { kind: 'none' }, now: clock.now },
     },
   }
   const { drainTimeoutMs = 5000, bodyBytesMax = 1024 * 1024 * MiB, unread, idleSeconds } = options

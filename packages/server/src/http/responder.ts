@@ -10,6 +10,7 @@ import { empty, json, type ReplyTemplates, toResponse } from './replies/reply.ts
 import type { UnreadResponses } from './replies/unread-responses.ts'
 import type { RequestContext } from './request-context.ts'
 import type { Cors } from './security/cors.ts'
+import { isDashboardPath } from './security/dashboard-access.ts'
 import { upgraded } from './upgrade.ts'
 
 /** `userId` is null unless a user made the request. */
@@ -37,16 +38,18 @@ export interface RespondingEndpoint {
   readonly name: string
   /** No cache stores the responses. */
   readonly isSecret: boolean
+  /** Its responses are for pages of this server only, and it is not part of the statistics of the API. */
+  readonly isDashboard: boolean
 }
 
 export function createResponder(
   parts: ResponderParts,
   templates: ReplyTemplates,
-  { name, isSecret }: RespondingEndpoint,
+  { name, isSecret, isDashboard }: RespondingEndpoint,
 ): Responder {
   const { log, metrics, cors, isDraining, responses } = parts
   const meter = metrics.meter(name)
-  const listener = parts.onResponse?.(name)
+  const listener = isDashboard ? undefined : parts.onResponse?.(name)
 
   function end(context: RequestContext, reply: Reply): Response | undefined {
     if (reply === upgraded) {
@@ -55,7 +58,7 @@ export function createResponder(
     }
     const response = respond(context, reply)
     response.headers.set('X-Request-Id', context.requestId)
-    cors.expose(context.headers, response.headers)
+    if (!isDashboard && !isDashboardPath(context.path)) cors.expose(context.headers, response.headers)
     if (isDraining()) response.headers.set('Connection', 'close')
     record(context, response.status)
     if (isSecret) response.headers.set('Cache-Control', 'no-store')

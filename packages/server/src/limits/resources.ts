@@ -185,3 +185,9 @@ export const pgvectorBuiltAtStartMax = 20_000
 export const pgvectorComparedMax = 2000
 /** Candidates of a search in PostgreSQL, for a recall of 0.95 of the best ten. */
 export const pgvectorCandidatesMin = 100
+
+// Child processes
+/** A child process that has not reported readiness by then is considered failed. */
+export const childStartMs = 15_000
+/** How long a child process may take to exit (a SQL process checkpoints its log) before it is killed. */
+export const childEndMs = 3000

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Substitutes } from '../../src/app/substitutes.ts'
 import { type App, openApp } from '../../src/app.ts'
 import { type Clock, type ManualClock, systemClock } from '../../src/base/clock.ts'
 import type { HashCost } from '../../src/base/crypto/argon2.ts'
@@ -26,6 +27,7 @@ export interface ServerOptions {
   readonly settings?: Partial<Settings>
   /** Default far below that of a server in use, so that users can sign up and in by the hundred. */
   readonly passwordCost?: HashCost
+  readonly substitutes?: Substitutes
 }
 
 export interface TestServer {
@@ -39,6 +41,8 @@ export interface TestServer {
   issueSetupToken(): Promise<string | null>
   /** Every declared endpoint, for tests that must cover all of them. */
   endpoints(): App['endpoints']
+  /** Every endpoint below `/dashboard`. */
+  dashboardEndpoints(): App['dashboardEndpoints']
   as(claims: UserClaims | string): Client
   /** A client with this service key. */
   withKey(key: string): Client
@@ -103,7 +107,8 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
   const open = async (): Promise<void> => {
     storage ??= await engine.openStorage()
     const parsed = parseTestConfig(config, mode, rootKey)
-    app = await openApp({ config: parsed, settings: settings(), clock, log, passwordCost })
+    const { substitutes = {} } = options
+    app = await openApp({ config: parsed, settings: settings(), clock, log, passwordCost, substitutes })
   }
   const shut = async (): Promise<void> => {
     const closing = app
@@ -126,6 +131,7 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
       return app.issueSetupToken()
     },
     endpoints: () => app?.endpoints ?? [],
+    dashboardEndpoints: () => app?.dashboardEndpoints ?? [],
     anonymous: createClient(url),
     as: (claims) => createUserClient(url, () => signer(claims)),
     withKey: (key) => createClient(url, { 'x-platform-service-key': key }),

@@ -11,7 +11,7 @@ import { configOptions } from '../serve.ts'
 export const usersCommand: Command = {
   name: 'users',
   summary: 'List, create, change, disable, enable, delete or sign out users',
-  operands: ['<action>', '[user]'],
+  operands: ['<action>', '[user]', '[role]'],
   options: {
     email: { value: '<address>', help: 'create, update: the email address' },
     password: { value: '<text>', help: 'create, update, password: the password' },
@@ -30,6 +30,9 @@ export const usersCommand: Command = {
   enable <user>     Allow a disabled user to sign in again
   delete <user>     Delete a user and their data
   revoke <user>     End all sessions
+  set-dashboard-role <user> <role>
+                    Let a user open the dashboard as owner, editor, support, viewer or a role
+                    of the configuration; none takes the role
 
 Works on the data folder of a stopped server, calls the running server (with its service
 key) otherwise, and works on PostgreSQL (DATABASE_URL) in either case. Other processes
@@ -104,6 +107,19 @@ const toOne =
     terminal.out(`${named} ${done}.`)
   }
 
+const setDashboardRole: Action = ({ operands: [, named = '', role], terminal }) => {
+  if (role === undefined) throw new UsageError('`plinth users set-dashboard-role` needs a role, or none.')
+  return async (client) => {
+    await client.setDashboardRole(await getId(client, named), role === noRole ? null : role)
+    terminal.out(
+      role === noRole ? `${named} can no longer open the dashboard.` : `${named} is ${role} in the dashboard.`,
+    )
+  }
+}
+
+/** In place of a role: takes the role of a user. */
+const noRole = 'none'
+
 /** Ids contain no @. */
 async function getId(client: AdminClient, named: string): Promise<string> {
   if (!named.includes('@')) return named
@@ -124,6 +140,7 @@ const single: ReadonlyMap<string, Action> = new Map([
   ['disable', toOne('is disabled and signed out everywhere', (client, id) => client.update(id, { disabled: true }))],
   ['enable', toOne('is enabled', (client, id) => client.update(id, { disabled: false }))],
   ['delete', toOne('is deleted', (client, id) => client.remove(id))],
+  ['set-dashboard-role', setDashboardRole],
   ['revoke', toOne('is signed out everywhere', (client, id) => client.revoke(id))],
 ])
 
@@ -134,7 +151,7 @@ const actionOptions: ReadonlyMap<string, readonly string[]> = new Map([
   ['password', ['password']],
 ])
 
-function getAction({ operands: [name = '', user], options }: Call): Action {
+function getAction({ operands: [name = '', user, role], options }: Call): Action {
   const action = general.get(name) ?? single.get(name)
   if (!action) {
     const names = [...general.keys(), ...single.keys()].join(', ')
@@ -143,6 +160,8 @@ function getAction({ operands: [name = '', user], options }: Call): Action {
   if (single.has(name) && user === undefined)
     throw new UsageError(`\`plinth users ${name}\` needs a user: an id or an email.`)
   if (general.has(name) && user !== undefined) throw new UsageError(`\`plinth users ${name}\` does not take "${user}".`)
+  if (role !== undefined && name !== 'set-dashboard-role')
+    throw new UsageError(`\`plinth users ${name}\` does not take "${role}".`)
   const given = ['email', 'password', 'role', 'name', 'verified', 'unverified'].filter(
     (option) => options[option] !== undefined,
   )

@@ -4,7 +4,7 @@
  * outlives this process.
  */
 import { withHandles } from '../../base/files/open-files.ts'
-import { childEndMs, childStartMs } from '../../limits/processes.ts'
+import { childEndMs, childStartMs } from '../../limits/resources.ts'
 import { EngineError } from '../sql/error.ts'
 import { createFrameReader, writeFrame } from './pipe-frames.ts'
 

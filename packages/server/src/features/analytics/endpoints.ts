@@ -97,7 +97,8 @@ const eventReport = z.union([
 const tag = 'Analytics'
 /** Beta endpoints follow the versioning policy for unstable response formats. */
 const beta = 'Beta: the behavior is stable; the format may still change.'
-const scope = (): string => 'analytics:*:*:*'
+const readScope = (): string => 'analytics:*:*:read'
+const writeScope = (): string => 'analytics:*:*:write'
 
 export interface AnalyticsEndpointDeps {
   readonly config: () => AnalyticsConfig
@@ -120,7 +121,7 @@ export function createAnalyticsEndpoints(deps: AnalyticsEndpointDeps): readonly 
       summary: 'Store events',
       description: `Stores all events or none. Events are attributed to the user who sends them; without credentials they are anonymous. The response is sent after they are durable and counted. ${beta}`,
       credentials: 'public',
-      scope,
+      scope: writeScope,
       rateLimit: 'events',
       body: trackBody,
       replies: {
@@ -143,7 +144,7 @@ export function createAnalyticsEndpoints(deps: AnalyticsEndpointDeps): readonly 
       summary: 'Get request statistics',
       description: `\`overview\` returns all members; any other metric returns the summary and its own member, and leaves the others empty. Time series omit intervals without requests. ${beta}`,
       credentials: 'service',
-      scope,
+      scope: readScope,
       rateLimit: 'global',
       query: requestsQuery,
       replies: { 200: { description: 'The report', schema: report } },
@@ -162,7 +163,7 @@ export function createAnalyticsEndpoints(deps: AnalyticsEndpointDeps): readonly 
       summary: 'List events or get event statistics',
       description: beta,
       credentials: 'service',
-      scope,
+      scope: readScope,
       rateLimit: 'global',
       query: eventsQuery,
       replies: { 200: { description: 'The report selected by `metric`', schema: eventReport } },

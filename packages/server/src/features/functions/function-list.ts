@@ -58,7 +58,7 @@ export function createFunctionList({ definitions, invoker, projectFolder }: Func
     tag: 'Functions',
     summary: 'List the functions of the application',
     credentials: 'service',
-    scope: () => 'functions:admin:*:*',
+    scope: () => 'functions:admin:*:read',
     rateLimit: 'functions',
     replies: { 200: { description: 'Every function, by name', schema: z.object({ items: z.array(item) }) } },
     handle: () =>

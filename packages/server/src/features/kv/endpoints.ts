@@ -3,10 +3,10 @@
  * values; `entries` stores them.
  */
 import { z } from 'zod'
-import { permitsScope } from '../../access/service-keys.ts'
+import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
 import { isStorableText } from '../../base/text/text.ts'
 import type { KvNamespace } from '../../config/sections/kv/kv.ts'
-import { invalidField, invalidServiceKey, notFound, payloadTooLarge } from '../../errors.ts'
+import { invalidField, notFound, payloadTooLarge } from '../../errors.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { isExactJson, JsonText } from '../../http/input/json-parse.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
@@ -147,7 +147,7 @@ function authorize(
 ): KvNamespace {
   const { namespace: name = '' } = params
   const scopes = caller.kind === 'service' ? caller.scopes : []
-  if (!permitsScope(scopes, scopeOf(name, kindOf[body.action]))) throw invalidServiceKey()
+  if (!permitsScope(scopes, scopeOf(name, kindOf[body.action]))) throw scopeMissing(caller)
   const namespace = namespaces.get(name)
   if (!namespace) throw notFound('Namespace')
   return namespace

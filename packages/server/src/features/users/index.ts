@@ -23,6 +23,7 @@ import { createAccountEndpoints } from './accounts/endpoints.ts'
 import { createPasswordAccounts } from './accounts/password-accounts.ts'
 import { createPasswords } from './accounts/passwords.ts'
 import { createUserAdmin } from './admin/admin.ts'
+import { createDashboardRoleEndpoints, createDashboardRoles } from './admin/dashboard-roles.ts'
 import { createAdminEndpoints } from './admin/endpoints.ts'
 import { createImport } from './admin/import.ts'
 import { createKeyAdmin, createKeyEndpoints } from './admin/keys.ts'
@@ -47,10 +48,11 @@ import type { UsersParts } from './parts.ts'
 import { createPasskeyEndpoints } from './passkeys/endpoints.ts'
 import { createPasskeys } from './passkeys/passkeys.ts'
 import { type Authentication, createAuthentication } from './sessions/authentication.ts'
-import { createCompleteSignIn } from './sessions/complete-sign-in.ts'
+import { apiTarget, createCompleteSignIn, type SignInTarget } from './sessions/complete-sign-in.ts'
 import { createSessionEndpoints } from './sessions/endpoints.ts'
 import { openRevocation, type Revocation, type RevocationDeps } from './sessions/revocation.ts'
 import { createSessions } from './sessions/sessions.ts'
+import { createSignInMethods, type SignInMethods } from './sessions/sign-in-methods.ts'
 import { openSigningKeys, type StoredSigningKeys } from './sessions/signing-keys.ts'
 import { createTokens, sealClaims, verifiedEmail } from './sessions/tokens.ts'
 
@@ -73,6 +75,10 @@ export interface UsersDeps {
   readonly responseBytes: () => number
   /** Called in the transaction that ends a session or all sessions of a user. */
   readonly onRevoking: RevocationDeps['onRevoking']
+  /** Names of the dashboard roles that users may have. */
+  readonly dashboardRoles: () => readonly string[]
+  /** Called in the transaction that changes the dashboard role of a user. */
+  readonly onDashboardRoleChanged: (tx: Transaction, userId: string) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -97,12 +103,16 @@ export interface Users extends Feature, Authentication {
   /** See `Revocation`; for connections that outlive a request. */
   readonly onRevoked: Revocation['onRevoked']
   readonly onChanged: Revocation['onChanged']
-  /** A token for the set-up link of the first administrator; null if there is an administrator. */
+  /** The ways to sign in to something other than the API. */
+  readonly signInTo: <Result>(target: SignInTarget<Result>) => SignInMethods<Result>
+  /** The account, unless it is disabled or was deleted. */
+  readonly findActive: (id: string) => Promise<Account | null>
   /**
    * The custom claims of a token that is issued to a user now; a user without an account has these fields. For tests,
    * which sign tokens themselves.
    */
   readonly claimsForToken: (user: Pick<Account, 'id' | 'role' | 'customClaims'>) => Promise<JsonObject>
+  /** A token for the set-up link of the first administrator; null if there is an administrator. */
   readonly issueSetupToken: Setup['issue']
   readonly needsSetup: Setup['isNeeded']
 }
@@ -150,7 +160,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
     clock,
   })
   const oneTimeTokens = createOneTimeTokens({ database, clock, secret })
-  const completeSignIn = createCompleteSignIn({ dialect, sessions, oneTimeTokens })
+  const completeSignIn = createCompleteSignIn({ dialect, oneTimeTokens, target: apiTarget(sessions) })
   const mailer = openMailer({ config: () => config().mail, mails: deps.mails, log })
   return {
     database,
@@ -179,7 +189,10 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   }
 }
 
-function listEndpoints(parts: OpenedParts, { cluster, responseBytes }: UsersDeps): readonly Endpoint[] {
+function listEndpoints(
+  parts: OpenedParts,
+  { cluster, responseBytes, dashboardRoles, onDashboardRoleChanged }: UsersDeps,
+): readonly Endpoint[] {
   const providers = createOAuthProviders(parts)
   const identities = createIdentities(parts)
   const flows = createOAuthFlows({ ...parts, providers, identities })
@@ -190,12 +203,15 @@ function listEndpoints(parts: OpenedParts, { cluster, responseBytes }: UsersDeps
     ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: verification.welcome }), parts.config),
     ...createSessionEndpoints(parts),
     ...createEmailEndpoints({ ...parts, linkTo, ownership, verification }),
-    ...createMfaEndpoints(createMfa({ ...parts, counters: cluster })),
-    ...createPasskeyEndpoints(createPasskeys(parts)),
+    ...createMfaEndpoints(createMfa({ ...parts, target: 'api', counters: cluster })),
+    ...createPasskeyEndpoints(createPasskeys({ ...parts, target: 'api' })),
     ...createOAuthEndpoints({ ...parts, flows, providers }),
     ...createIdentitiesEndpoints({ ...parts, identities, flows }),
     ...createSetupEndpoints(parts.setup),
     ...createAdminEndpoints({ admin: createUserAdmin({ ...parts, responseBytes }), importUsers: createImport(parts) }),
+    ...createDashboardRoleEndpoints(
+      createDashboardRoles({ ...parts, roleNames: dashboardRoles, onRoleChanged: onDashboardRoleChanged }),
+    ),
     ...createKeyEndpoints(createKeyAdmin(parts)),
   ]
 }
@@ -270,6 +286,11 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     onRevoked: parts.revocation.onRevoked,
     onChanged: parts.revocation.onChanged,
     endpoints: listEndpoints(parts, deps).map(withoutCaching),
+    signInTo: (target) => createSignInMethods(parts, deps.cluster, target),
+    async findActive(id) {
+      const account = await accounts.find(parts.database, id)
+      return account?.disabledAtMs === null ? account : null
+    },
     claimsForToken: (user) => claimsForToken(parts, user),
     issueSetupToken: parts.setup.issue,
     needsSetup: parts.setup.isNeeded,

@@ -83,6 +83,17 @@ const steps: readonly PlatformStep[] = [
   (dialect) => [
     sql`ALTER TABLE ${usersTable(dialect, 'users')} ADD COLUMN hook_claims ${{ text: dialect.columnTypes.text, values: [] }}`,
   ],
+  // The first administrator, created by the set-up link or the command line, becomes the owner. Applications may use
+  // the role `admin` for others, who must not get the whole server with an update.
+  (dialect) => {
+    const users = usersTable(dialect, 'users')
+    return [
+      sql`ALTER TABLE ${users} ADD COLUMN dashboard_role ${{ text: dialect.columnTypes.text, values: [] }}`,
+      sql`CREATE INDEX "_users_dashboard_role" ON ${users} (dashboard_role) WHERE dashboard_role IS NOT NULL`,
+      sql`UPDATE ${users} SET dashboard_role = 'owner' WHERE id = (SELECT id FROM ${users}
+        WHERE role = 'admin' AND disabled_at IS NULL AND password_hash IS NOT NULL ORDER BY created_at, id LIMIT 1)`,
+    ]
+  },
 ]
 
 /** A stored BIGINT as a number: PostgreSQL returns it as text. */

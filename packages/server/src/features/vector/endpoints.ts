@@ -1,7 +1,7 @@
 /** HTTP endpoint of vector indexes: one path, seven actions. */
 import { z } from 'zod'
-import { permitsScope } from '../../access/service-keys.ts'
-import { invalidServiceKey, notFound } from '../../errors.ts'
+import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
+import { notFound } from '../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
 import { vectorBodyBytesMax } from '../../limits/resources.ts'
@@ -50,7 +50,7 @@ export function createVectorEndpoints({ indexes, rows, writes, queries }: Vector
   function getIndex({ params, caller, body }: Call<unknown, VectorCommand>): ServedIndex {
     const { index: name = '' } = params
     const scopes = caller.kind === 'service' ? caller.scopes : []
-    if (!permitsScope(scopes, scopeOf(name, kindOf[body.action]))) throw invalidServiceKey()
+    if (!permitsScope(scopes, scopeOf(name, kindOf[body.action]))) throw scopeMissing(caller)
     const index = indexes.find(name)
     if (!index) throw notFound('Vector index')
     return index

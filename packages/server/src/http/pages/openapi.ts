@@ -179,6 +179,9 @@ const security: Readonly<Record<Credentials, readonly Json[]>> = {
   user: [{ bearer: [] }, { serviceKey: [] }],
   service: [{ serviceKey: [] }],
   key: [{ serviceKey: [] }],
+  // Endpoints of the dashboard are not described: they are for its page.
+  admin: [],
+  page: [],
 }
 
 function describeQuery(query: z.ZodType): Json[] {

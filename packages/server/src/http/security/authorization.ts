@@ -1,8 +1,8 @@
 /** What an endpoint requires of its caller: the bearer token, service-key scopes and the kind of credentials. */
 import type { Caller } from '../../access/caller.ts'
-import { permitsScope } from '../../access/service-keys.ts'
+import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
 import { countedAddress } from '../../base/network/address.ts'
-import { accessDenied, authenticationRequired, invalidServiceKey, invalidToken } from '../../errors.ts'
+import { accessDenied, authenticationRequired, invalidToken } from '../../errors.ts'
 import type { Endpoint, Params } from '../endpoint.ts'
 
 export const anonymous = (address: string): Caller => ({
@@ -34,10 +34,10 @@ export function scopesOf({ scope }: Endpoint, params: Params): readonly string[]
 export function authorize(endpoint: Endpoint, caller: Caller, params: Params): void {
   if (caller.kind === 'service') {
     const needed = scopesOf(endpoint, params)
-    if (needed.length > 0 && !needed.some((scope) => permitsScope(caller.scopes, scope))) throw invalidServiceKey()
+    if (needed.length > 0 && !needed.some((scope) => permitsScope(caller.scopes, scope))) throw scopeMissing(caller)
     return
   }
-  if (endpoint.credentials === 'public' || endpoint.credentials === 'rules') return
+  if (['public', 'rules', 'page'].includes(endpoint.credentials)) return
   if (endpoint.credentials === 'key') throw accessDenied()
   if (caller.kind === 'anonymous') throw authenticationRequired()
   if (endpoint.credentials === 'service') throw accessDenied()

@@ -5,6 +5,7 @@ import { ApiError, invalidServiceKey } from '../../errors.ts'
 import type { Endpoint } from '../endpoint.ts'
 import type { RequestContext } from '../request-context.ts'
 import { parseBearer, scopesOf } from './authorization.ts'
+import { type DashboardAccess, identifyAdministrator, isDashboardEndpoint } from './dashboard-access.ts'
 import { isExempt, type RateLimiter } from './rate-limit.ts'
 
 export interface IdentifyParts {
@@ -12,6 +13,7 @@ export interface IdentifyParts {
   readonly serviceKeys: ServiceKeys
   /** The user of a bearer token. Throws or rejects with 401. Returns a promise only where it needs I/O. */
   readonly authenticate: (bearerToken: string) => UserCaller | Promise<UserCaller>
+  readonly dashboard: DashboardAccess
 }
 
 /**
@@ -20,6 +22,7 @@ export interface IdentifyParts {
  */
 export function identify(parts: IdentifyParts, endpoint: Endpoint, context: RequestContext): Caller | Promise<Caller> {
   const { headers, address, params } = context
+  if (isDashboardEndpoint(endpoint)) return identifyAdministrator(parts, endpoint, context)
   const key = headers.get('x-platform-service-key')
   const service = key === null ? null : parts.serviceKeys.find(key, address)
   if (endpoint.ignoresCredentials) return service ?? context.caller
@@ -63,6 +66,10 @@ const isRefusal = (error: unknown): boolean =>
  * or the token may have expired meanwhile. Throws or rejects with 401.
  */
 export const authenticateAgain = (
-  { authenticate }: IdentifyParts,
-  { headers }: RequestContext,
-): UserCaller | Promise<UserCaller> => authenticate(parseBearer(headers.get('authorization') ?? ''))
+  parts: IdentifyParts,
+  endpoint: Endpoint,
+  context: RequestContext,
+): Caller | Promise<Caller> =>
+  isDashboardEndpoint(endpoint)
+    ? identifyAdministrator(parts, endpoint, context)
+    : parts.authenticate(parseBearer(context.headers.get('authorization') ?? ''))

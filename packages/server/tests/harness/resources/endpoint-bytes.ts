@@ -51,6 +51,8 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   'storage.multipartParts': { fixedKiB: 1200, because: 'ten thousand parts of 120 bytes' },
   'push.tokens': { fixedKiB: 512, because: 'ten devices with tokens and metadata of 4 KiB, escaped' },
   'users.listSessions': { fixedKiB: 512, because: 'a hundred sessions with 512 characters of user agent, escaped' },
+  'admin.listAdministrators': { fixedKiB: 512, because: '500 administrators with names, escaped' },
+  ...all('small', 'admin.setDashboardRole'),
   'admin.getUser': { fixedKiB: 256, because: 'metadata of 16 KiB twice, and claims' },
   'admin.createUser': { fixedKiB: 256, because: 'as admin.getUser' },
   'admin.updateUser': { fixedKiB: 256, because: 'as admin.getUser' },

@@ -5,7 +5,8 @@ import { anyone } from './endpoint-access.ts'
 /** There are no functions here: every caller gets 404. */
 const called = { ...anyone, isJudgedByBody: true } as const
 
-const admin = { kind: 'service', scope: 'functions:admin:*:*' } as const
+const admin = { kind: 'service', scope: 'functions:admin:*:write' } as const
+const reader = { kind: 'service', scope: 'functions:admin:*:read' } as const
 /** There is no such job or queue: who may call gets 404. */
 const missing = { ...admin, isJudgedByBody: true } as const
 
@@ -17,13 +18,13 @@ export const functionsAccess = {
   'functions.delete': { ...called, send: (client: Client) => client.delete('/api/fn/none') },
   'functions.list': {
     kind: 'service',
-    scope: 'functions:admin:*:*',
+    scope: 'functions:admin:*:read',
     send: (client: Client) => client.get('/api/functions'),
   },
-  'functions.logs': { ...admin, send: (client: Client) => client.get('/api/functions/logs') },
-  'functions.listJobs': { ...admin, send: (client: Client) => client.get('/api/functions/jobs') },
+  'functions.logs': { ...reader, send: (client: Client) => client.get('/api/functions/logs') },
+  'functions.listJobs': { ...reader, send: (client: Client) => client.get('/api/functions/jobs') },
   'functions.enqueue': { ...missing, send: (client: Client) => client.post('/api/functions/jobs', { queue: 'none' }) },
-  'functions.getJob': { ...missing, send: (client: Client) => client.get('/api/functions/jobs/none') },
+  'functions.getJob': { ...missing, ...reader, send: (client: Client) => client.get('/api/functions/jobs/none') },
   'functions.retryJob': {
     ...missing,
     send: (client: Client) => client.post('/api/functions/jobs/none/retry', undefined),
@@ -32,7 +33,7 @@ export const functionsAccess = {
     ...missing,
     send: (client: Client) => client.post('/api/functions/jobs/none/cancel', undefined),
   },
-  'functions.listSchedules': { ...admin, send: (client: Client) => client.get('/api/functions/schedules') },
+  'functions.listSchedules': { ...reader, send: (client: Client) => client.get('/api/functions/schedules') },
   'functions.pauseQueue': {
     ...missing,
     send: (client: Client) => client.post('/api/functions/queues/none/pause', undefined),
@@ -47,7 +48,7 @@ export const functionsAccess = {
     send: (client: Client) =>
       client.post('/api/functions/mail', { to: 'ada@example.org', subject: 'Hello', text: 'Hello' }),
   },
-  'functions.secrets.list': { ...admin, send: (client: Client) => client.get('/api/functions/secrets') },
+  'functions.secrets.list': { ...reader, send: (client: Client) => client.get('/api/functions/secrets') },
   'functions.secrets.set': {
     ...admin,
     send: (client: Client) => client.request('PUT', '/api/functions/secrets/KEY', { body: { value: 'value' } }),

@@ -2,13 +2,14 @@
 import { type Access, anyone, judged } from '../resources/endpoint-access.ts'
 
 const signedIn = { kind: 'user', scope: null } as const
-const administrator = { kind: 'service', scope: 'auth:admin:*:*' } as const
+const administrator = { kind: 'service', scope: 'auth:admin:*:write' } as const
+const userReader = { kind: 'service', scope: 'auth:admin:*:read' } as const
 
 export const usersAccess: Readonly<Record<string, Access>> = {
   'users.jwks': { ...anyone, send: (client) => client.get('/api/auth/jwks.json') },
 
-  'admin.listUsers': { ...administrator, send: (client) => client.get('/api/auth/admin/users') },
-  'admin.getUser': { ...administrator, ...judged('GET', '/api/auth/admin/users/none') },
+  'admin.listUsers': { ...userReader, send: (client) => client.get('/api/auth/admin/users') },
+  'admin.getUser': { ...userReader, ...judged('GET', '/api/auth/admin/users/none') },
   'admin.createUser': { ...administrator, ...judged('POST', '/api/auth/admin/users') },
   'admin.updateUser': { ...administrator, ...judged('PATCH', '/api/auth/admin/users/none') },
   'admin.deleteUser': { ...administrator, ...judged('DELETE', '/api/auth/admin/users/none') },
@@ -16,8 +17,18 @@ export const usersAccess: Readonly<Record<string, Access>> = {
   'admin.revokeSessions': { ...administrator, ...judged('POST', '/api/auth/admin/users/none/revoke') },
   'admin.removeFactors': { ...administrator, ...judged('DELETE', '/api/auth/admin/users/none/mfa') },
   'admin.importUsers': { ...administrator, ...judged('POST', '/api/auth/admin/users/import') },
-  'admin.listKeys': { ...administrator, send: (client) => client.get('/api/auth/admin/keys') },
+  'admin.listKeys': { ...userReader, send: (client) => client.get('/api/auth/admin/keys') },
   'admin.rotateKeys': { ...administrator, send: (client) => client.post('/api/auth/admin/keys/rotate', undefined) },
+  'admin.listAdministrators': {
+    kind: 'service',
+    scope: 'dashboard:admins:*:read',
+    send: (client) => client.get('/api/auth/admin/administrators'),
+  },
+  'admin.setDashboardRole': {
+    kind: 'service',
+    scope: 'dashboard:admins:*:write',
+    ...judged('PUT', '/api/auth/admin/users/none/dashboard-role'),
+  },
   'users.setUp': { ...anyone, ...judged('POST', '/api/auth/setup') },
   'users.setupPage': { ...anyone, send: (client) => client.get('/setup') },
   'users.signUp': { ...anyone, ...judged('POST', '/api/auth/signup') },

@@ -145,6 +145,8 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
           responseBytes: () => responseBytesMax,
           publicUrl: () => null,
           onRevoking: () => {},
+          dashboardRoles: () => [],
+          onDashboardRoleChanged: () => {},
           passwordCost,
           clock,
           log: silentLog,

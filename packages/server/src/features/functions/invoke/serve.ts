@@ -1,9 +1,9 @@
 /** Serves `/api/fn`: finds the function, checks its caller and limit, reads the body, and replies with its result. */
 import type { Caller } from '../../../access/caller.ts'
-import { permitsScope } from '../../../access/service-keys.ts'
+import { permitsScope, scopeMissing } from '../../../access/service-keys.ts'
 import type { Counters } from '../../../engines/cluster/cluster.ts'
 import type { HttpInput, InvocationResult } from '../../../engines/hosts/hosts.ts'
-import { accessDenied, authenticationRequired, invalidServiceKey, notFound } from '../../../errors.ts'
+import { accessDenied, authenticationRequired, notFound } from '../../../errors.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { hasNoBody, parseJson, readJsonValue } from '../../../http/input/body.ts'
 import { bytes, empty, jsonText } from '../../../http/replies/reply.ts'
@@ -56,7 +56,7 @@ export async function serveFunction(deps: ServeDeps, call: Call): Promise<Reply>
 /** Throws 401 or 403. A condition of the function's own is checked by its host. */
 function checkCaller(caller: Caller, required: RpcDefinition['caller'] | null, name: string): void {
   if (caller.kind === 'service') {
-    if (!permitsScope(caller.scopes, `functions:function:${name}:call`)) throw invalidServiceKey()
+    if (!permitsScope(caller.scopes, `functions:function:${name}:call`)) throw scopeMissing(caller)
     return
   }
   if (required === null || required === 'anyone') return

@@ -20,9 +20,12 @@ export interface JobEndpointsDeps {
 export const jobsCommon = {
   tag: 'Functions',
   credentials: 'service',
-  scope: () => 'functions:admin:*:*',
+  scope: () => 'functions:admin:*:write',
   rateLimit: 'functions',
 } as const
+
+/** The scope of endpoints that change nothing. */
+export const functionsReadScope = (): string => 'functions:admin:*:read'
 
 const listSchema = z.object({
   queue: textParam('Only jobs of this queue or function'),
@@ -58,6 +61,7 @@ function listEndpoint({ background, secret }: JobEndpointsDeps): Endpoint {
     ...jobsCommon,
     name: 'functions.listJobs',
     method: 'GET',
+    scope: functionsReadScope,
     paths: ['/api/functions/jobs'],
     summary: 'List jobs, the newest first',
     query: listSchema,
@@ -86,6 +90,7 @@ const oneEndpoints = ({ background }: JobEndpointsDeps): readonly Endpoint[] => 
     ...jobsCommon,
     name: 'functions.getJob',
     method: 'GET',
+    scope: functionsReadScope,
     paths: ['/api/functions/jobs/:id'],
     summary: 'Inspect a job with its input',
     replies: { 200: { description: 'The job', schema: jobSchema.extend({ input: z.unknown() }) } },
@@ -132,6 +137,7 @@ const schedulesEndpoint = ({ background }: JobEndpointsDeps): Endpoint =>
     ...jobsCommon,
     name: 'functions.listSchedules',
     method: 'GET',
+    scope: functionsReadScope,
     paths: ['/api/functions/schedules'],
     summary: 'List the schedules with their next and last runs',
     replies: { 200: { description: 'By name', schema: z.object({ items: z.array(scheduleSchema) }) } },

@@ -6,7 +6,7 @@ import { cursorParam, limitParam, textParam, wordParamOr } from '../../../http/i
 import { createListCursors } from '../../../http/replies/list-cursor.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { recentLinesListed, recentLinesListedBytes, recentLinesListedMax } from '../../../limits/functions.ts'
-import { jobsCommon } from '../jobs/job-endpoints.ts'
+import { functionsReadScope, jobsCommon } from '../jobs/job-endpoints.ts'
 import { logLevels, type NumberedLine, type RecentLines } from './recent-lines.ts'
 
 export interface LogEndpointDeps {
@@ -43,6 +43,7 @@ export function createLogEndpoint({ lines, secret, projectFolder }: LogEndpointD
     ...jobsCommon,
     name: 'functions.logs',
     method: 'GET',
+    scope: functionsReadScope,
     paths: ['/api/functions/logs'],
     summary: 'List recent log lines of functions',
     description:

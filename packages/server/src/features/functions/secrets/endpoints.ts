@@ -4,7 +4,7 @@ import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { secretValueBytesMax } from '../../../limits/functions.ts'
-import { jobsCommon } from '../jobs/job-endpoints.ts'
+import { functionsReadScope, jobsCommon } from '../jobs/job-endpoints.ts'
 import type { SecretStore } from './secret-store.ts'
 
 const ok = z.object({ ok: z.literal(true) })
@@ -22,6 +22,7 @@ export const createSecretEndpoints = ({ store, onChanged }: SecretEndpointsDeps)
     ...common,
     name: 'functions.secrets.list',
     method: 'GET',
+    scope: functionsReadScope,
     paths: [base],
     summary: 'List the stored secrets',
     replies: {

@@ -12,6 +12,8 @@ export interface Account {
   readonly displayName: string | null
   readonly avatarUrl: string | null
   readonly role: string
+  /** What the user may do in the dashboard; null for users who may not open it. */
+  readonly dashboardRole: string | null
   readonly emailVerifiedAtMs: number | null
   readonly emailVisibility: 'public' | 'private'
   readonly locale: string | null
@@ -45,6 +47,7 @@ export const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> =
   displayName: null,
   avatarUrl: null,
   role: 'user',
+  dashboardRole: null,
   emailVerifiedAtMs: null,
   emailVisibility: 'private',
   locale: null,

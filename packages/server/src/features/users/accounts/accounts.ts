@@ -27,6 +27,8 @@ export interface Accounts {
   find(on: Reader, id: string, lock?: 'lock'): Promise<Account | null>
   /** `email` must be normalized. */
   findByEmail(on: Reader, email: string, lock?: 'lock'): Promise<Account | null>
+  /** Accounts with a dashboard role, oldest first. */
+  listAdministrators(on: Reader, limit: number): Promise<ListedAccount[]>
   /** Newest first. */
   list(on: Reader, page: AccountsPage): Promise<ListedAccount[]>
   /**
@@ -88,6 +90,7 @@ const columns: { readonly [Name in keyof Account]: Column } = {
   displayName: { name: 'display_name', ...text },
   avatarUrl: { name: 'avatar_url', ...text },
   role: { name: 'role', ...text },
+  dashboardRole: { name: 'dashboard_role', ...text },
   emailVerifiedAtMs: { name: 'email_verified_at', ...time },
   emailVisibility: { name: 'email_visibility', ...text },
   locale: { name: 'locale', ...text },
@@ -158,6 +161,12 @@ export function createAccounts(deps: {
   return {
     find: (on, id, lock) => findBy(on, sql`id = ${id}`, lock),
     findByEmail: (on, email, lock) => findBy(on, sql`email = ${email}`, lock),
+    async listAdministrators(on, limit) {
+      const rows = await on.all(
+        sql`SELECT ${listedColumns} FROM ${users} WHERE dashboard_role IS NOT NULL ORDER BY created_at, id LIMIT ${limit}`,
+      )
+      return rows.map((row) => membersOf(row, listedNames) as ListedAccount)
+    },
     async list(on, { limit, after }) {
       const keyset = after ? sql` WHERE (created_at, id) < (CAST(${after.createdAtMs} AS BIGINT), ${after.id})` : sql``
       const rows = await on.all(

@@ -9,10 +9,10 @@ import type { LinkTarget } from '../email/links.ts'
 import { mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
 import type { EmailVerification } from '../email/verification.ts'
 import type { UsersParts } from '../parts.ts'
-import type { MfaRequired } from '../sessions/complete-sign-in.ts'
 import type { SignedIn } from '../sessions/signed-in.ts'
 import type { Account, NewAccount } from './account.ts'
 import type { ClientInfo } from './client-info.ts'
+import { createPasswordSignIn, type PasswordSignIn } from './password-sign-in.ts'
 
 export interface SignUp {
   readonly email: string
@@ -36,11 +36,7 @@ export interface PasswordAccounts {
    */
   signUp(input: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
   signUpAnonymously(client: ClientInfo): Promise<SignedIn>
-  /**
-   * Rejects with 401 for an unknown address and for a wrong password alike, after the same time; 403 `Account is
-   * disabled`; and 429 per address unless `isExempt`.
-   */
-  signIn(email: string, password: string, client: ClientInfo, isExempt: boolean): Promise<SignedIn | MfaRequired>
+  readonly signIn: PasswordSignIn<SignedIn>
   /**
    * Ends every session and opens a new one for the caller. Rejects with 401 if the current password is wrong or the
    * caller's session has ended.
@@ -68,7 +64,7 @@ type Deps = Pick<
 }
 
 export function createPasswordAccounts(deps: Deps): PasswordAccounts {
-  const { database, accounts, hooks, passwords, completeSignIn, sessions, oneTimeTokens, attempts, config } = deps
+  const { database, accounts, hooks, passwords, sessions, oneTimeTokens, attempts, config } = deps
 
   /** The caller's anonymous account, locked, to be upgraded. */
   async function getAnonymous(tx: Transaction, { auth: { id }, sessionId }: UserCaller): Promise<Account> {
@@ -89,6 +85,8 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
   }
 
   return {
+    signIn: createPasswordSignIn(deps),
+
     async signUp({ email, password, displayName, avatarUrl, locale, target }, client, anonymous) {
       if (!config().signup) throw accessDenied()
       const address = normalizeEmail(email)
@@ -122,22 +120,6 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       return hooks.write(async (tx) =>
         sessions.open(tx, await accounts.insert(tx, { isAnonymous: true }, origin), client),
       )
-    },
-
-    async signIn(email, password, client, isExempt) {
-      const address = normalizeEmail(email)
-      if (!isExempt) await attempts.countSignIn(address, client)
-      const found = await accounts.findByEmail(database, address)
-      const known = found?.passwordHash ?? null
-      if (!(await passwords.verify(password, known)) || !found || known === null) throw invalidCredentials()
-      const passwordHash = passwords.needsRehash(known) ? await passwords.hash(password) : known
-      return hooks.write(async (tx) => {
-        const account = await accounts.find(tx, found.id, 'lock')
-        // The account may have changed while the password was being checked.
-        if (account?.passwordHash !== known || account.email !== address) throw invalidCredentials()
-        const isSame = passwordHash === known || account.disabledAtMs !== null
-        return completeSignIn(tx, isSame ? account : await accounts.update(tx, account, { passwordHash }), client)
-      })
     },
 
     async changePassword(caller, current, next, client) {

@@ -3,11 +3,13 @@
  * one transaction that locks the user's row first, so that it is serialized with sign-ins and token refreshes of the
  * same user.
  */
+import type { Caller } from '../../../access/caller.ts'
+import { administratorsScope, mayChangeAdministrators } from '../../../access/dashboard-roles.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
 import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { invalidField, notFound } from '../../../errors.ts'
+import { accessDenied, invalidField, notFound } from '../../../errors.ts'
 import { fitItems, itemBytesMax } from '../../../http/replies/large-responses.ts'
 import { createListCursors } from '../../../http/replies/list-cursor.ts'
 import type { Account } from '../accounts/account.ts'
@@ -30,7 +32,10 @@ export interface UserPage {
   readonly truncated?: true
 }
 
-/** Every function except `list` and `create` rejects with 404 for an unknown id. */
+/**
+ * Every function except `list` and `create` rejects with 404 for an unknown id, and those that change an account with a
+ * dashboard role with 403 unless the caller may change administrators.
+ */
 export interface UserAdmin {
   /**
    * Newest first. `cursor` continues after a previous page; null and `0` start at the first. `email` selects the one
@@ -51,13 +56,13 @@ export interface UserAdmin {
    */
   update(id: string, input: UpdateInput, request: HookedRequest): Promise<AdminView>
   /** Replaces all custom claims. Open sockets get them at once, requests with the next access token. */
-  setClaims(id: string, claims: JsonObject): Promise<void>
+  setClaims(id: string, claims: JsonObject, caller: Caller): Promise<void>
   /** Ends every session and every sign-in that waits for its second factor. */
-  revoke(id: string): Promise<void>
+  revoke(id: string, caller: Caller): Promise<void>
   /** Deletes the user and everything that belongs to the user. */
-  remove(id: string): Promise<void>
+  remove(id: string, caller: Caller): Promise<void>
   /** Removes all second factors and recovery codes. Passkeys are a sign-in method of their own and stay. */
-  removeFactors(id: string): Promise<void>
+  removeFactors(id: string, caller: Caller): Promise<void>
 }
 
 export interface UserAdminDeps {
@@ -81,6 +86,29 @@ const startCursor = '0'
 const disabledAt = ({ disabledAtMs }: Account, disabled: boolean, clock: Clock): number | null =>
   disabled ? (disabledAtMs ?? clock.now()) : null
 
+/** Throws 403 for an administrator's account that the caller may not change; see `administratorsScope`. */
+function checkMayChange({ dashboardRole }: Account, caller: Caller): void {
+  if (dashboardRole !== null && !(caller.kind === 'service' && mayChangeAdministrators(caller.scopes)))
+    throw accessDenied(`The user is an administrator; changing one requires the scope ${administratorsScope}`)
+}
+
+/** A new address set by an administrator counts as verified unless `emailVerified` is false. Throws 400. */
+function addressChanges(
+  account: Account,
+  { email, emailVerified }: { readonly email: string | undefined; readonly emailVerified: boolean | undefined },
+  clock: Clock,
+): Partial<Account> {
+  const isNew = email !== undefined && email !== account.email
+  const isVerified = emailVerified ?? (isNew || account.emailVerifiedAtMs !== null)
+  if (isVerified && email === undefined && account.email === null)
+    throw invalidField('emailVerified', 'required', 'cannot be true: the user has no email address')
+  const isSame = !isNew && isVerified === (account.emailVerifiedAtMs !== null)
+  return {
+    ...(isNew ? { email, isAnonymous: false } : {}),
+    ...(isSame ? {} : { emailVerifiedAtMs: isVerified ? clock.now() : null }),
+  }
+}
+
 const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
 
 export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
@@ -94,22 +122,13 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     return account
   }
 
-  /** A new address set by an administrator counts as verified unless `emailVerified` is false. Throws 400. */
-  function addressChanges(account: Account, email?: string, emailVerified?: boolean): Partial<Account> {
-    const isNew = email !== undefined && email !== account.email
-    const isVerified = emailVerified ?? (isNew || account.emailVerifiedAtMs !== null)
-    if (isVerified && email === undefined && account.email === null)
-      throw invalidField('emailVerified', 'required', 'cannot be true: the user has no email address')
-    const isSame = !isNew && isVerified === (account.emailVerifiedAtMs !== null)
-    return {
-      ...(isNew ? { email, isAnonymous: false } : {}),
-      ...(isSame ? {} : { emailVerifiedAtMs: isVerified ? clock.now() : null }),
-    }
-  }
-
   /** Runs `work` in a transaction with the row of the user locked. */
-  const change = <T>(id: string, work: (tx: Transaction, account: Account) => Promise<T>): Promise<T> =>
-    database.write(async (tx) => work(tx, await getAccount(tx, id, 'lock')))
+  const change = <T>(id: string, caller: Caller, work: (tx: Transaction, account: Account) => Promise<T>): Promise<T> =>
+    database.write(async (tx) => {
+      const account = await getAccount(tx, id, 'lock')
+      checkMayChange(account, caller)
+      return work(tx, account)
+    })
 
   return {
     async list({ limit, cursor: given, email }) {
@@ -149,13 +168,14 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       if (password !== undefined) {
         passwords.check(password)
         // No hash is computed for a user who does not exist.
-        await getAccount(database, id)
+        checkMayChange(await getAccount(database, id), request.caller)
       }
       const set = password === undefined ? {} : { passwordHash: await passwords.hash(password), isAdminPassword: true }
       return mapUniqueToConflict(() =>
         hooks.write(async (tx) => {
           const account = await getAccount(tx, id, 'lock')
-          const address = addressChanges(account, email, emailVerified)
+          checkMayChange(account, request.caller)
+          const address = addressChanges(account, { email, emailVerified }, clock)
           const changes = {
             ...fields,
             ...set,
@@ -171,25 +191,25 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       )
     },
 
-    setClaims: (id, customClaims) =>
-      change(id, async (tx, account) => {
+    setClaims: (id, customClaims, caller) =>
+      change(id, caller, async (tx, account) => {
         await accounts.update(tx, account, { customClaims })
       }),
 
-    revoke: (id) =>
-      change(id, async (tx) => {
+    revoke: (id, caller) =>
+      change(id, caller, async (tx) => {
         await sessions.endAll(tx, id)
         await oneTimeTokens.removeAll(tx, id, 'mfa-ticket')
       }),
 
-    remove: (id) =>
-      change(id, async (tx) => {
+    remove: (id, caller) =>
+      change(id, caller, async (tx) => {
         await sessions.endAll(tx, id)
         await accounts.remove(tx, id)
       }),
 
-    removeFactors: (id) =>
-      change(id, async (tx) => {
+    removeFactors: (id, caller) =>
+      change(id, caller, async (tx) => {
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'factors')} WHERE user_id = ${id}`)
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'recovery_codes')} WHERE user_id = ${id}`)
         // Tickets ask for a factor that no longer exists; users sign in again.

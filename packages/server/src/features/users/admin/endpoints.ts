@@ -18,11 +18,13 @@ import { claimsBody, createBody, updateBody } from './input.ts'
 
 const users = '/api/auth/admin/users'
 
+const readScope = (): string => 'auth:admin:*:read'
+
 const common = {
   tag: 'Admin users',
   credentials: 'service',
   rateLimit: 'auth',
-  scope: () => 'auth:admin:*:*',
+  scope: () => 'auth:admin:*:write',
 } as const
 
 const listQuery = z.object({
@@ -87,6 +89,7 @@ export function createAdminEndpoints(deps: {
       ...common,
       name: 'admin.listUsers',
       method: 'GET',
+      scope: readScope,
       paths: [users],
       summary: 'List users',
       description: 'Newest first. `cursor` is null on the last page.',
@@ -99,6 +102,7 @@ export function createAdminEndpoints(deps: {
       ...common,
       name: 'admin.getUser',
       method: 'GET',
+      scope: readScope,
       paths: [`${users}/:id`],
       summary: 'Get a user',
       replies: { 200: { description: 'The user', schema: user } },
@@ -140,7 +144,7 @@ export function createAdminEndpoints(deps: {
       replies: done,
       errors: [404],
       handle: async (call) => {
-        await admin.remove(idOf(call))
+        await admin.remove(idOf(call), call.caller)
         return ok
       },
     }),
@@ -155,7 +159,7 @@ export function createAdminEndpoints(deps: {
       replies: done,
       errors: [404],
       handle: async (call) => {
-        await admin.setClaims(idOf(call), call.body)
+        await admin.setClaims(idOf(call), call.body, call.caller)
         return ok
       },
     }),
@@ -168,7 +172,7 @@ export function createAdminEndpoints(deps: {
       replies: done,
       errors: [404],
       handle: async (call) => {
-        await admin.revoke(idOf(call))
+        await admin.revoke(idOf(call), call.caller)
         return ok
       },
     }),
@@ -181,7 +185,7 @@ export function createAdminEndpoints(deps: {
       replies: done,
       errors: [404],
       handle: async (call) => {
-        await admin.removeFactors(idOf(call))
+        await admin.removeFactors(idOf(call), call.caller)
         return ok
       },
     }),

@@ -71,11 +71,13 @@ const keyView = z.object({
   retiredAt: z.iso.datetime().nullable(),
 })
 
+const readScope = (): string => 'auth:admin:*:read'
+
 const common = {
   tag: 'Admin users',
   credentials: 'service',
   rateLimit: 'auth',
-  scope: () => 'auth:admin:*:*',
+  scope: () => 'auth:admin:*:write',
 } as const
 
 export const createKeyEndpoints = (keys: KeyAdmin): readonly Endpoint[] => [
@@ -83,6 +85,7 @@ export const createKeyEndpoints = (keys: KeyAdmin): readonly Endpoint[] => [
     ...common,
     name: 'admin.listKeys',
     method: 'GET',
+    scope: readScope,
     paths: ['/api/auth/admin/keys'],
     summary: 'List the signing keys',
     replies: { 200: { description: 'Newest first', schema: z.object({ keys: z.array(keyView) }) } },
@@ -92,6 +95,7 @@ export const createKeyEndpoints = (keys: KeyAdmin): readonly Endpoint[] => [
     ...common,
     name: 'admin.rotateKeys',
     method: 'POST',
+    requiresRecentSignIn: true,
     paths: ['/api/auth/admin/keys/rotate'],
     summary: 'Rotate the signing key',
     description: 'New tokens are signed with a new key. Tokens signed with older keys stay valid until they expire.',

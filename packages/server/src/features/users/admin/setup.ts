@@ -3,6 +3,7 @@
  * of the link and the account that it creates.
  */
 import { z } from 'zod'
+import { ownerRole } from '../../../access/dashboard-roles.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { conflict, invalidToken } from '../../../errors.ts'
@@ -80,6 +81,7 @@ export function createSetup(deps: SetupDeps): Setup {
         isAdminPassword: true,
         displayName,
         role: adminRole,
+        dashboardRole: ownerRole,
       }
       return mapUniqueToConflict(() =>
         hooks.write(async (tx) => {

@@ -14,14 +14,15 @@ import {
   rateLimited,
 } from '../../../errors.ts'
 import { mfaAttemptsPerUserMax, mfaAttemptsWindowMs, mfaTicketAttemptsMax } from '../../../limits/users.ts'
+import type { Account } from '../accounts/account.ts'
 import { lockCallerAccount } from '../accounts/accounts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import type { UsersParts } from '../parts.ts'
-import type { MfaRequired } from '../sessions/complete-sign-in.ts'
+import type { CompleteSignIn, MfaRequired, TicketData } from '../sessions/complete-sign-in.ts'
 import type { SignedIn } from '../sessions/signed-in.ts'
-import { createFactors, type Factor } from './factors.ts'
-import { createRecoveryCodes } from './recovery-codes.ts'
+import { createFactors, type Factor, type Factors } from './factors.ts'
+import { createRecoveryCodes, type RecoveryCodes } from './recovery-codes.ts'
 import { createTotpSecret, totpUri } from './totp.ts'
 
 /** Proof of the second factor: a code of the app, or a recovery code. */
@@ -44,7 +45,7 @@ export interface MfaState {
   readonly recoveryCodesLeft: number
 }
 
-export interface Mfa {
+export interface Mfa<Result = SignedIn> {
   /**
    * * Enrolls a factor, inactive until `confirm`, and replaces an unconfirmed one. Rejects with 403 for anonymous users
    * and if a recent sign-in is required (`recent-sign-in`), 409 if a factor is active.
@@ -56,7 +57,12 @@ export interface Mfa {
    * Completes a sign-in with a second factor. Rejects with 401 for an invalid ticket or proof, 429 after too many
    * attempts for one user, 403 for a disabled account.
    */
-  verify(ticket: string, proof: MfaProof, client: ClientInfo): Promise<SignedIn | MfaRequired>
+  verify(ticket: string, proof: MfaProof, client: ClientInfo): Promise<Result | MfaRequired>
+  /**
+   * Enrolls a factor for a sign-in that requires one; its first code completes the sign-in. Rejects with 401 for an
+   * invalid ticket, 409 if a factor is active.
+   */
+  enrollAtSignIn(ticket: string): Promise<TotpEnrollment>
   /**
    * Removes the factor and the recovery codes. Requires a proof, so that a stolen access token is not enough. Rejects
    * with 400 for a wrong proof, 429 after too many attempts, 404 if no factor is active.
@@ -66,18 +72,42 @@ export interface Mfa {
 }
 
 /** The shared services, and `counters`, which bound the attempts per user across all nodes. */
-export interface MfaParts extends UsersParts {
+export interface MfaParts<Result = SignedIn> extends Omit<UsersParts, 'completeSignIn'> {
+  readonly completeSignIn: CompleteSignIn<Result>
+  /** What the tickets are for; see `SignInTarget`. */
+  readonly target: string
   readonly counters: Counters
 }
 
 const defaultIssuer = 'Plinth'
 
-export function createMfa(parts: MfaParts): Mfa {
+/** Replaces an unconfirmed factor. `account` was read with a lock. Throws 409 if a factor is active. */
+async function enrollFactor(
+  tx: Transaction,
+  account: Account,
+  { factors, recoveryCodes, config }: { factors: Factors; recoveryCodes: RecoveryCodes; config: UsersParts['config'] },
+): Promise<TotpEnrollment> {
+  const { id: userId, email, displayName } = account
+  if (isActive(await factors.find(tx, userId))) throw conflict('A second factor is active already; remove it first')
+  const secret = createTotpSecret()
+  const { id } = await factors.replace(tx, userId, secret)
+  const { mail, passkeys } = config()
+  const issuer = mail?.appName ?? passkeys?.rpName ?? defaultIssuer
+  return {
+    factorId: id,
+    secret,
+    qrCodeUri: totpUri(secret, { issuer, account: email ?? displayName ?? userId }),
+    recoveryCodes: await recoveryCodes.replace(tx, userId),
+  }
+}
+
+export function createMfa<Result>(parts: MfaParts<Result>): Mfa<Result> {
   const { database, accounts, hooks, passwords, attempts, oneTimeTokens, completeSignIn, counters } = parts
   const { clock, secret, config } = parts
   const { dialect } = database
   const factors = createFactors({ secret, dialect, clock })
   const recoveryCodes = createRecoveryCodes({ secret, dialect })
+  const enrollment = { factors, recoveryCodes, config }
 
   /** Each password sign-in issues a new ticket, so attempts are also counted per user, before anything is checked. */
   async function countAttempt(userId: string): Promise<void> {
@@ -95,35 +125,37 @@ export function createMfa(parts: MfaParts): Mfa {
     return known
   }
 
-  /** Redeems the proof; false if it is invalid. */
-  async function redeemProof(tx: Transaction, userId: string, proof: MfaProof): Promise<boolean> {
+  /** Redeems the proof; false if it is invalid. A code that `enrolls` also confirms a factor. */
+  async function redeemProof(tx: Transaction, userId: string, proof: MfaProof, enrolls = false): Promise<boolean> {
     const factor = await factors.find(tx, userId)
-    if (!isActive(factor)) return false
+    if (factor === null || (!isActive(factor) && !(enrolls && 'code' in proof))) return false
     return 'code' in proof
       ? factors.useCode(tx, factor, proof.code)
       : recoveryCodes.redeem(tx, userId, proof.recoveryCode)
   }
 
+  /** The user of a ticket for this target. Rejects with 401. */
+  async function readTicket(ticket: string): Promise<{ userId: string; enrolls: boolean }> {
+    const subject = await oneTimeTokens.find(database, 'mfa-ticket', ticket)
+    const { target = 'api', enrolls = false } = (subject?.data ?? {}) as TicketData
+    if (subject === null || subject.userId === null || target !== parts.target) throw invalidToken()
+    return { userId: subject.userId, enrolls }
+  }
+
   return {
     enroll: (caller) =>
       database.write(async (tx) => {
-        const userId = caller.auth.id
-        const account = await lockCallerAccount(accounts, tx, userId)
+        const account = await lockCallerAccount(accounts, tx, caller.auth.id)
         if (account.isAnonymous) throw accessDenied()
-        if (isActive(await factors.find(tx, userId)))
-          throw conflict('A second factor is active already; remove it first')
         await requireRecentSignIn(tx, { dialect, clock }, caller)
-        const secret = createTotpSecret()
-        const { id } = await factors.replace(tx, userId, secret)
-        const { mail, passkeys } = config()
-        const issuer = mail?.appName ?? passkeys?.rpName ?? defaultIssuer
-        return {
-          factorId: id,
-          secret,
-          qrCodeUri: totpUri(secret, { issuer, account: account.email ?? account.displayName ?? userId }),
-          recoveryCodes: await recoveryCodes.replace(tx, userId),
-        }
+        return enrollFactor(tx, account, enrollment)
       }),
+
+    async enrollAtSignIn(ticket) {
+      const { userId, enrolls } = await readTicket(ticket)
+      if (!enrolls) throw invalidToken()
+      return database.write(async (tx) => enrollFactor(tx, await lockCallerAccount(accounts, tx, userId), enrollment))
+    },
 
     confirm: (userId, factorId, code) =>
       database.write(async (tx) => {
@@ -135,16 +167,14 @@ export function createMfa(parts: MfaParts): Mfa {
       }),
 
     async verify(ticket, proof, client) {
-      const subject = await oneTimeTokens.find(database, 'mfa-ticket', ticket)
-      const userId = subject?.userId ?? null
-      if (userId === null) throw invalidToken()
+      const { userId, enrolls } = await readTicket(ticket)
       await countAttempt(userId)
       // A wrong proof is returned instead of thrown, so that the transaction commits and the attempt counts.
       const outcome = await hooks.write(async (tx) => {
         const account = await accounts.find(tx, userId, 'lock')
         if (!account || !(await oneTimeTokens.countAttempt(tx, 'mfa-ticket', ticket, mfaTicketAttemptsMax)))
           return 'no ticket'
-        if (!(await redeemProof(tx, userId, proof))) return 'no proof'
+        if (!(await redeemProof(tx, userId, proof, enrolls))) return 'no proof'
         await oneTimeTokens.redeem(tx, 'mfa-ticket', ticket)
         return completeSignIn(tx, account, client, { isStrong: true })
       })

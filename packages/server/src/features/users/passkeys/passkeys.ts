@@ -14,7 +14,7 @@ import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
 import { normalizeEmail } from '../email/normalize.ts'
 import type { TokenSubject } from '../email/one-time-tokens.ts'
 import type { UsersParts } from '../parts.ts'
-import type { MfaRequired } from '../sessions/complete-sign-in.ts'
+import type { CompleteSignIn, MfaRequired } from '../sessions/complete-sign-in.ts'
 import type { SignedIn } from '../sessions/signed-in.ts'
 import {
   type AuthenticationResponse,
@@ -28,7 +28,7 @@ import {
 } from './ceremony.ts'
 import { createPasskeyCredentials, type Passkey } from './credentials.ts'
 
-export interface Passkeys {
+export interface Passkeys<Result = SignedIn> {
   /**
    * * Options for `navigator.credentials.create`. Rejects with 403 for anonymous users and if a recent sign-in is
    * required (`recent-sign-in`), 409 at `passkeysPerUserMax`.
@@ -41,7 +41,7 @@ export interface Passkeys {
   /**
    * Signs in with the strength of two factors. Rejects with 401 for an invalid response, 403 for a disabled account.
    */
-  authenticate(response: AuthenticationResponse, client: ClientInfo): Promise<SignedIn | MfaRequired>
+  authenticate(response: AuthenticationResponse, client: ClientInfo): Promise<Result | MfaRequired>
   list(userId: string): Promise<readonly Passkey[]>
   /**
    * Rejects with 403 if a recent sign-in is required, like registration; 404 if the user has no such passkey; 409 if it
@@ -51,11 +51,24 @@ export interface Passkeys {
 }
 
 const purpose = 'passkey-challenge'
-/** Stored in the `data` of a challenge, so that a challenge for one ceremony is invalid for the other. */
-const forRegistration = { ceremony: 'registration' } as const
-const forAuthentication = { ceremony: 'authentication' } as const
+/** Stored in the `data` of a challenge, so that a challenge for one ceremony is invalid for another. */
+interface ChallengeData {
+  readonly ceremony: string
+}
+const forRegistration: ChallengeData = { ceremony: 'registration' }
 
-export function createPasskeys(parts: UsersParts): Passkeys {
+/** Each target has challenges of its own; see `SignInTarget`. */
+const forSignIn = (target: string): ChallengeData => ({
+  ceremony: target === 'api' ? 'authentication' : `authentication ${target}`,
+})
+
+export interface PasskeysParts<Result> extends Omit<UsersParts, 'completeSignIn'> {
+  readonly completeSignIn: CompleteSignIn<Result>
+  readonly target: string
+}
+
+export function createPasskeys<Result>(parts: PasskeysParts<Result>): Passkeys<Result> {
+  const forAuthentication = forSignIn(parts.target)
   const { database, accounts, hooks, oneTimeTokens, completeSignIn, mailer, clock, config } = parts
   const credentials = createPasskeyCredentials({ dialect: database.dialect, clock })
 
@@ -77,7 +90,7 @@ export function createPasskeys(parts: UsersParts): Passkeys {
   async function redeemChallenge(
     tx: Transaction,
     challenge: string,
-    { ceremony }: typeof forRegistration | typeof forAuthentication,
+    { ceremony }: ChallengeData,
   ): Promise<TokenSubject | null> {
     const subject = await oneTimeTokens.redeem(tx, purpose, challenge)
     return subject?.data.ceremony === ceremony ? subject : null
@@ -87,7 +100,7 @@ export function createPasskeys(parts: UsersParts): Passkeys {
     async registerOptions(caller) {
       const party = getRelyingParty()
       const userId = caller.auth.id
-      const input = { purpose, userId, data: forRegistration, lifetimeMs: passkeyChallengeLifetimeMs } as const
+      const input = { purpose, userId, data: { ...forRegistration }, lifetimeMs: passkeyChallengeLifetimeMs } as const
       const { account, existing, challenge } = await database.write(async (tx) => {
         const found = await requireCapacity(tx, userId)
         await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
@@ -117,7 +130,12 @@ export function createPasskeys(parts: UsersParts): Passkeys {
     async authOptions(email) {
       const party = getRelyingParty()
       const about = email === null ? {} : { email: normalizeEmail(email) }
-      const input = { purpose, data: forAuthentication, lifetimeMs: passkeyChallengeLifetimeMs, ...about } as const
+      const input = {
+        purpose,
+        data: { ...forAuthentication },
+        lifetimeMs: passkeyChallengeLifetimeMs,
+        ...about,
+      } as const
       return createRequestOptions(party, await database.write((tx) => oneTimeTokens.issue(tx, input)))
     },
 

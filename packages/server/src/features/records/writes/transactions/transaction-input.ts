@@ -4,9 +4,9 @@
 import { z } from 'zod'
 import type { Caller } from '../../../../access/caller.ts'
 import { required } from '../../../../access/check.ts'
-import { permitsScope } from '../../../../access/service-keys.ts'
+import { permitsScope, scopeMissing } from '../../../../access/service-keys.ts'
 import { createSlices } from '../../../../base/concurrency/slices.ts'
-import { ApiError, conflict, type FieldError, invalid, invalidServiceKey, withData } from '../../../../errors.ts'
+import { ApiError, conflict, type FieldError, invalid, withData } from '../../../../errors.ts'
 import { batchOperationsMax, fieldErrorsMax, transactionListsMax } from '../../../../limits/api.ts'
 import { type ListCheck, listCheckBody, parseListCheck } from '../../reads/list-check.ts'
 import { readScopeOf, type TableCall } from '../../resolve-table.ts'
@@ -128,7 +128,7 @@ export async function named<T>(at: string, work: () => T | Promise<T>): Promise<
 export function requireScopes(caller: Caller, operations: readonly OperationBody[]): void {
   if (caller.kind !== 'service') return
   for (const { table, check } of operations)
-    if (!permitsScope(caller.scopes, check ? readScopeOf(table) : writeScope({ table }))) throw invalidServiceKey()
+    if (!permitsScope(caller.scopes, check ? readScopeOf(table) : writeScope({ table }))) throw scopeMissing(caller)
 }
 
 /**
