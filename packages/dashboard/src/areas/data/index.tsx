@@ -1,0 +1,4 @@
+/** Data. */
+export default function Data() {
+  return null
+}
