@@ -161,7 +161,7 @@ const recordsOf = (
     writeBudgetBytes: () => context.config.limits.writeBytes,
     countInstance: (caller) => countInstance(limiter, caller),
     hooks: { of: hooks },
-    callers: { find: findCaller, seal: sealClaims },
+    rulesTools: { callers: { find: findCaller, seal: sealClaims }, buckets: () => context.config.buckets },
     jobs: {
       enter: (address) => background().enter(address),
       leave: (address) => background().leave(address),

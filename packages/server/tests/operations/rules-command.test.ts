@@ -53,6 +53,22 @@ test('[RULES-EXPLAIN-8] plinth rules explain prints the verdict and the clauses'
   expect(entered.out).toStartWith('200 allowed: list team/eve.notes as these claims\n\ninstance  true   true\n')
 })
 
+test('[RULES-MATRIX-4] plinth rules matrix prints the cells and the conditions of each table', async () => {
+  const all = await run('matrix')
+  expect([all.code, all.error]).toEqual([0, ''])
+  expect(all.out).toContain(`shared.posts
+          anonymous     user          owner         other user    other tenant
+  read    always        always        always        always        always
+  create  never         never         never         never         never
+  update  never         depends       always        never         never
+  delete  never         never         never         never         never
+  update as user:
+    ownerId == auth.id
+`)
+  const team = await run('matrix', 'team', '--json')
+  expect(JSON.parse(team.out).tables.map(({ name }: { name: string }) => name)).toEqual(['notes'])
+})
+
 test('[RULES-EXPLAIN-8] an invalid command line names what is wrong', async () => {
   const unknown = await run('explain', 'shared', 'none', 'list')
   expect([unknown.code, unknown.error]).toEqual([1, expect.stringContaining('Table not found')])

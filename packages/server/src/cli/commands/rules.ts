@@ -1,6 +1,7 @@
 /** `plinth rules`: what the access rules of a running server permit. */
 import { type Call, type Command, UsageError } from '../command.ts'
 import { explainRules } from '../rules/explain-rules.ts'
+import { printMatrix } from '../rules/rules-matrix.ts'
 import { configOptions } from '../serve.ts'
 
 export const rulesCommand: Command = {
@@ -21,6 +22,8 @@ export const rulesCommand: Command = {
   details: `Actions:
   explain <namespace> <table> <operation>   Why a caller may or may not list, get, create,
                                             update or delete: each clause of the rules
+  matrix [namespace]                        What anonymous callers, users, owners, other
+                                            users and other tenants may do with each table
 
 Nothing is written. Calls a running server with its service key. For a server on PostgreSQL,
 give --url and PLINTH_SERVICE_KEY.`,
@@ -31,6 +34,7 @@ give --url and PLINTH_SERVICE_KEY.`,
 const actions: Readonly<Record<string, { readonly operands: number; readonly run: (call: Call) => Promise<number> }>> =
   {
     explain: { operands: 3, run: explainRules },
+    matrix: { operands: 0, run: printMatrix },
   }
 
 async function run(call: Call): Promise<number> {

@@ -22,8 +22,7 @@ import type { LogBounds } from './changes/trim.ts'
 import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
 import { createReadEndpoints } from './reads/endpoints.ts'
 import { createTables, type Namespaces, type Tables, type TablesDeps } from './resolve-table.ts'
-import { createRulesEndpoints } from './rules/endpoints.ts'
-import type { CallersOfQuestions } from './rules/explain-access.ts'
+import { createRulesEndpoints, type RulesTools } from './rules/endpoints.ts'
 import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
@@ -58,8 +57,8 @@ export interface RecordsDeps {
   /** Bytes a caller may write in a window. */
   readonly writeBudgetBytes: () => number
   readonly limits: ResponseLimits
-  /** The users that questions about rules are about; without them there are no endpoints for such questions. */
-  readonly callers?: CallersOfQuestions
+  /** What the tools for rules need of other features; without it there are no endpoints for them. */
+  readonly rulesTools?: RulesTools
   /** The hooks that run before writes; null without any. */
   readonly hooks: BeforeHooks | null
   readonly clock: Clock
@@ -130,7 +129,7 @@ export function createRecords(deps: RecordsDeps): Records {
       ...createReadEndpoints({ resolve, totals, limits, aggregates }),
       ...createWriteEndpoints(writing),
       transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),
-      ...(deps.callers ? createRulesEndpoints({ ...deps, callers: deps.callers, tables, totals, generate }) : []),
+      ...(deps.rulesTools ? createRulesEndpoints({ ...deps, ...deps.rulesTools, tables, totals, generate }) : []),
     ],
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
     metrics(metrics) {

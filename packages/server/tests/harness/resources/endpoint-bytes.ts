@@ -43,6 +43,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   // At most 200 jobs with errors of 2,000 characters; of schedules ten runs each.
   ...all('page', 'functions.logs', 'functions.listJobs', 'functions.listSchedules'),
   ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),
+  ...all('config', 'rules.matrix'),
   'rules.explain': { fixedKiB: 4096, because: '500 clauses of 1,000 characters, with values of 256' },
   ...all('file', 'storage.download'),
   'admin.importUsers': { fixedKiB: 4096, because: 'a thousand entries of 500 characters of error, given twice' },

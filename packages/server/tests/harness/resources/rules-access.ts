@@ -2,6 +2,11 @@
 import type { Client } from '../client.ts'
 
 export const rulesAccess = {
+  'rules.matrix': {
+    kind: 'service',
+    scope: 'dashboard:rules:*:explain',
+    send: (client: Client) => client.get('/api/rules/matrix'),
+  },
   'rules.explain': {
     kind: 'service',
     scope: 'dashboard:rules:*:explain',

@@ -3,8 +3,16 @@ import { z } from 'zod'
 import type { ServiceCaller } from '../../../access/caller.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
-import { type ExplainAccessDeps, explainAccess } from './explain-access.ts'
+import { type CallersOfQuestions, type ExplainAccessDeps, explainAccess } from './explain-access.ts'
+import { callerKinds } from './matrix/cells.ts'
+import { buildMatrix, type MatrixDeps, matrixOperations } from './matrix/matrix.ts'
 import { questionSchema } from './question.ts'
+
+/** What the endpoints need of other features. */
+export interface RulesTools {
+  readonly callers: CallersOfQuestions
+  readonly buckets: MatrixDeps['buckets']
+}
 
 export const explainScope = 'dashboard:rules:*:explain'
 
@@ -34,9 +42,27 @@ const explanationSchema = z.object({
   }),
 })
 
+const cell = z.object({
+  access: z.enum(['always', 'never', 'depends']),
+  condition: z.string().nullable().meta({ description: 'What it depends on' }),
+})
+
+const matrixSchema = z.object({
+  tables: z.array(
+    z.object({
+      kind: z.enum(['table', 'bucket']),
+      namespace: z.string().nullable(),
+      name: z.string(),
+      operations: z.record(z.enum(matrixOperations), z.record(z.enum(callerKinds), cell)),
+      reads: z.array(z.string()).meta({ description: 'Properties of the caller beside its id that the rules read' }),
+      failures: z.array(z.string()).meta({ description: 'Rules that failed for a sample caller, and so deny' }),
+    }),
+  ),
+})
+
 const common = { tag: 'Rules', credentials: 'service', scope: () => explainScope, rateLimit: 'db' } as const
 
-export const createRulesEndpoints = (deps: ExplainAccessDeps): readonly Endpoint[] => [
+export const createRulesEndpoints = (deps: ExplainAccessDeps & MatrixDeps): readonly Endpoint[] => [
   endpoint({
     ...common,
     name: 'rules.explain',
@@ -49,5 +75,16 @@ export const createRulesEndpoints = (deps: ExplainAccessDeps): readonly Endpoint
     replies: { 200: { description: 'The verdict and the clauses that lead to it', schema: explanationSchema } },
     errors: [404],
     handle: async (call) => json(await explainAccess(deps, call.caller as ServiceCaller, call.body)),
+  }),
+  endpoint({
+    ...common,
+    name: 'rules.matrix',
+    method: 'GET',
+    paths: ['/api/rules/matrix'],
+    summary: 'Show what kinds of callers may do with the records of each table',
+    description:
+      'Computed from the rules, without records. `owner`: every field that a rule compares with the id of the caller has it; `otherUser`: no record has the id of the caller; `otherTenant`: nor any claim of it, and its instance is another one.',
+    replies: { 200: { description: 'The tables and buckets', schema: matrixSchema } },
+    handle: async () => json({ tables: await buildMatrix(deps) }),
   }),
 ]
