@@ -208,10 +208,15 @@ export interface Follow {
  * of the record (`Dialect.rowKey`, or its id).
  */
 export interface TermIndex {
-  /** Creates the term table and its triggers; the column must exist. */
-  readonly create: (table: TableRef) => readonly SqlText[]
+  /** Creates the term table, the dictionary if searches correct typos, and the triggers; the column must exist. */
+  readonly create: (table: TableRef, options: { readonly typos: boolean }) => readonly SqlText[]
   /** Drops them, whether they exist or not. Each statement starts with `DROP`. */
   readonly drop: (table: TableRef) => readonly SqlText[]
+  /**
+   * Selects `word` for words of the dictionary under any of the entries, by lookups in its index whatever the engine
+   * knows of its contents. `from` is the dictionary as `"_known"`. A word may occur several times.
+   */
+  readonly wordsUnder: (from: SqlText, entries: readonly string[], limit: number) => SqlText
   /** The terms in a column as rows for `FROM`, and the columns of these rows. */
   readonly entries: (column: SqlText) => {
     readonly from: SqlText

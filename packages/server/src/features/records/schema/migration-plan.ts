@@ -95,8 +95,12 @@ function createIndex(table: Table, { name, fields, unique, column: only }: Plann
 }
 
 /** What the index of terms depends on; the other options are those of the searches. */
-const describeRanking = ({ search }: Table, { weights, substring }: Ranking): string =>
-  JSON.stringify({ fields: search.map((name, at) => [name, weights[at]]), parts: substring })
+const describeRanking = ({ search }: Table, { weights, substring, typos }: Ranking): string =>
+  JSON.stringify({
+    fields: search.map((name, at) => [name, weights[at]]),
+    parts: substring,
+    ...(typos ? { dictionary: true } : {}),
+  })
 
 export function describe(table: Table): TableDescription {
   const fields = [...table.fields.values()]
@@ -135,7 +139,7 @@ export function createPlan(table: Table, dialect: Dialect): TablePlan {
 
 /** The statements that create the index of searches; the column of terms is part of the table. */
 function createSearch(table: Table, dialect: Dialect): readonly SqlText[] {
-  if (table.ranking) return dialect.termIndex.create(table)
+  if (table.ranking) return dialect.termIndex.create(table, table.ranking)
   return table.search.length > 0 ? dialect.createSearch(table, table.search) : []
 }
 

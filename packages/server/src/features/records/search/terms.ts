@@ -2,8 +2,10 @@
  * The terms of a record in the term index, with their weights: its words, with `substring` the parts of the words, and
  * of texts without spaces the characters and pairs of characters, beside overlapping pieces that are only compared.
  */
-import { comparedMark } from '../../../engines/term-index/term-index.ts'
+import { comparedMark, partMark } from '../../../engines/term-index/term-index.ts'
+import { isInDictionary } from '../../../engines/term-index/word-entries.ts'
 import {
+  dictionaryWordsPerRecordMax,
   indexedWordCharsMax,
   termsPerRecordMax,
   unspacedPartChars,
@@ -15,7 +17,7 @@ import { segmentsOf } from './segments.ts'
 import { truncate } from './words.ts'
 
 /** A part of a word, as a term: no word contains the mark. */
-export const wordPart = (part: string): string => `*${part}`
+export const wordPart = (part: string): string => partMark + part
 
 /** All parts of a text with a number of characters, in order. */
 export function* partsOf(points: readonly string[], chars: number): Generator<string> {
@@ -42,23 +44,46 @@ function* termsOfUnspaced(folded: string): Generator<string> {
 export const weightedFields = ({ search }: Table, { weights }: Ranking): readonly (readonly [string, number])[] =>
   search.map((name, at) => [name, weights[at] ?? 1] as const).sort(([, a], [, b]) => b - a)
 
-/** The terms as JSON text: each with the weight of the weightiest field that has it. At most `termsPerRecordMax`. */
+/**
+ * The terms as JSON text: each with the weight of the weightiest field that has it. At most `termsPerRecordMax`, and
+ * `dictionaryWordsPerRecordMax` words where searches correct typos: which words are found must not depend on whether
+ * other records have added them to the dictionary.
+ */
 export function createTermsText(table: Table, ranking: Ranking): (record: Readonly<Record<string, unknown>>) => string {
   const fields = weightedFields(table, ranking)
   return (record) => {
-    const terms = new Map<string, number>()
+    const terms = new RecordTerms(ranking)
     for (const [name, weight] of fields) {
       const text = record[name]
-      if (typeof text === 'string') addTerms(terms, text, weight, ranking)
+      if (typeof text === 'string') terms.add(text, weight)
     }
-    return JSON.stringify(Object.fromEntries(terms))
+    return JSON.stringify(Object.fromEntries(terms.weights))
   }
 }
 
-function addTerms(terms: Map<string, number>, text: string, weight: number, ranking: Ranking): void {
-  for (const { folded, isUnspaced } of segmentsOf(text))
-    for (const term of isUnspaced ? termsOfUnspaced(folded) : termsOfWord(folded, ranking)) {
-      if (terms.size >= termsPerRecordMax) return
-      if (!terms.has(term)) terms.set(term, weight)
-    }
+/** Collects the terms of a record. */
+class RecordTerms {
+  readonly weights = new Map<string, number>()
+  readonly #ranking: Ranking
+  #dictionaryWords = 0
+
+  constructor(ranking: Ranking) {
+    this.#ranking = ranking
+  }
+
+  /** Adds the terms of a text that it does not have yet. */
+  add(text: string, weight: number): void {
+    for (const { folded, isUnspaced } of segmentsOf(text))
+      for (const term of isUnspaced ? termsOfUnspaced(folded) : termsOfWord(folded, this.#ranking)) {
+        if (this.weights.size >= termsPerRecordMax) return
+        if (!this.weights.has(term) && this.#hasRoomFor(term)) this.weights.set(term, weight)
+      }
+  }
+
+  #hasRoomFor(term: string): boolean {
+    if (!this.#ranking.typos || !isInDictionary(term)) return true
+    if (this.#dictionaryWords >= dictionaryWordsPerRecordMax) return false
+    this.#dictionaryWords++
+    return true
+  }
 }

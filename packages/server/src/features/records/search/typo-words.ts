@@ -1,11 +1,13 @@
 /**
- * The words of an index that a searched word matches with typos. All of them are found: what a search finds among the
- * records that its caller may read must not depend on words of others, as it would if only the best words were taken.
+ * The words of an index that a searched word matches with typos, from the dictionary of the table. All of them are
+ * found: what a search finds among the records that its caller may read must not depend on words of others, as it would
+ * if only the best words were taken.
  */
 import { callerKey } from '../../../access/caller.ts'
 import { createSlices } from '../../../base/concurrency/slices.ts'
-import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { lastCharacter, termTable } from '../../../engines/term-index/term-index.ts'
+import { ident, sql } from '../../../engines/sql/sql-text.ts'
+import { wordTable } from '../../../engines/term-index/term-index.ts'
+import { entriesNear } from '../../../engines/term-index/word-entries.ts'
 import { queryTimeout } from '../../../errors.ts'
 import { typoSearchMs, typoWordsRead } from '../../../limits/api.ts'
 import type { TableCall } from '../resolve-table.ts'
@@ -16,48 +18,74 @@ import { countTypos } from './typos.ts'
 export type TypoWords = ReadonlyMap<SearchTerm, readonly [one: readonly string[], two: readonly string[]]>
 
 type SearchedWord = Extract<SearchTerm, { kind: 'word' }>
+type Matches = readonly [one: Set<string>, two: Set<string>]
 
-/** Words of the index in order, after one of them: each is found by a seek from the one before it. */
-function wordsAfter({ database, table }: TableCall, after: string, end: string): SqlText {
-  const alias = ident('_of')
-  const from = database.dialect.from(termTable(table), alias)
-  const next = (word: SqlText): SqlText =>
-    sql`(SELECT min(${alias}.term) FROM ${from} WHERE ${alias}.term > ${word} AND ${alias}.term < ${end})`
-  return sql`WITH RECURSIVE "_words"(term) AS (
-      SELECT ${next(sql`${after}`)} UNION ALL SELECT ${next(sql`"_words".term`)} FROM "_words" WHERE "_words".term IS NOT NULL
-    ) SELECT term FROM "_words" WHERE term IS NOT NULL LIMIT ${typoWordsRead}`
-}
-
-/** Finds the words for all terms of a search. Throws `query-timeout` for an index of too many words. */
+/** Finds the words for all terms of a search. Throws `query-timeout` for too many similar words. */
 export async function findTypoWords(call: TableCall, terms: readonly SearchTerm[]): Promise<TypoWords> {
-  const found = new Map<SearchTerm, [string[], string[]]>()
-  const byInitial = new Map<string, SearchedWord[]>()
+  const found = new Map<SearchedWord, Matches>()
+  const entries = new Set<string>()
+  const nextSlice = createSlices()
   for (const term of terms)
     if (term.kind === 'word' && term.typos > 0) {
-      const initial = term.points[0] as string
-      byInitial.set(initial, [...(byInitial.get(initial) ?? []), term])
-      found.set(term, [[], []])
-    }
-  const untilMs = performance.now() + typoSearchMs
-  const nextSlice = createSlices()
-  for (const [initial, searched] of byInitial)
-    for (let after: string | undefined = initial; after !== undefined; ) {
-      if (performance.now() > untilMs)
-        throw queryTimeout('q: the index has too many words to compare; search for fewer words at a time')
-      const query = wordsAfter(call, after, initial + lastCharacter)
-      const words: { term: string }[] = await call.database.all(query, undefined, callerKey(call.caller))
-      for (const { term } of words) addTypos(found, searched, term)
+      found.set(term, [new Set(), new Set()])
+      for (const entry of entriesNear(term.points, term.typos as 1 | 2)) entries.add(entry)
       const pause = nextSlice()
       if (pause) await pause
-      after = words.length === typoWordsRead ? words.at(-1)?.term : undefined
     }
-  return found
+  for await (const words of readWords(call, [...entries]))
+    for (const word of words) {
+      addTypos(found, word)
+      const pause = nextSlice()
+      if (pause) await pause
+    }
+  return new Map([...found].map(([term, [one, two]]) => [term, [[...one], [...two]]]))
 }
 
-function addTypos(found: Map<SearchTerm, [string[], string[]]>, searched: readonly SearchedWord[], word: string): void {
+/** Words of the dictionary with any of the entries, each at least once; every statement reads a bounded number. */
+async function* readWords(call: TableCall, entries: readonly string[]): AsyncGenerator<readonly string[]> {
+  const untilMs = performance.now() + typoSearchMs
+  const parts: (readonly string[])[] = entries.length > 0 ? [entries] : []
+  for (let part = parts.pop(); part; part = parts.pop()) {
+    let after = ''
+    for (;;) {
+      if (performance.now() > untilMs)
+        throw queryTimeout('q: the index has too many similar words; search for fewer words at a time')
+      const words = await readPart(call, part, after)
+      const isAll = words.length < typoWordsRead
+      if (!isAll && part.length > 1) {
+        const middle = part.length >> 1
+        parts.push(part.slice(0, middle), part.slice(middle))
+        break
+      }
+      yield words
+      if (isAll) break
+      after = words.at(-1) as string
+    }
+  }
+}
+
+/** Up to `typoWordsRead` words; of a single entry, the next ones in order. */
+async function readPart(
+  { database, table, caller }: TableCall,
+  entries: readonly string[],
+  after: string,
+): Promise<readonly string[]> {
+  const alias = ident('_known')
+  const from = database.dialect.from(wordTable(table), alias)
+  const [first = ''] = entries
+  const query =
+    entries.length > 1
+      ? database.dialect.termIndex.wordsUnder(from, entries, typoWordsRead)
+      : sql`SELECT ${alias}.word AS word FROM ${from} WHERE ${alias}.entry = ${first} AND ${alias}.word > ${after}
+          ORDER BY ${alias}.word LIMIT ${typoWordsRead}`
+  const rows: { word: string }[] = await database.all(query, undefined, callerKey(caller))
+  return rows.map(({ word }) => word)
+}
+
+function addTypos(found: ReadonlyMap<SearchedWord, Matches>, word: string): void {
   const points = Array.from(word)
-  for (const term of searched) {
+  for (const [term, matches] of found) {
     const typos = countTypos(term.points, points, term.typos)
-    if (typos === 1 || typos === 2) found.get(term)?.[typos - 1]?.push(word)
+    if (typos === 1 || typos === 2) matches[typos - 1]?.add(word)
   }
 }
