@@ -42,7 +42,7 @@ export function createAccount(keeper: SessionKeeper) {
       ...collection('passkeys', 'remove'),
       async add(name?: string) {
         const { options } = await post<{ options: unknown }>('passkeys/register-options')
-        const response = await useCredential('create', options)
+        const response = await useCredential('create', 'parseCreationOptionsFromJSON', options)
         return (await post<{ passkey: object }>('passkeys/register', { response, name })).passkey
       },
     },

@@ -63,7 +63,7 @@ async function openPopup(url: string | Promise<string>): Promise<string> {
 /** The fragment with which a provider returned to a window. */
 function fragmentOf(page: Window | null): string | undefined {
   try {
-    return /^#(.*\b(accessToken|mfaTicket|linkTicket|error)=.*)/.exec((page as Window).location.hash)?.[1]
+    return /^#(.*\b(accessToken|\w+Ticket|error)=.*)/.exec((page as Window).location.hash)?.[1]
   } catch {
     // There is no popup, or its location is that of another origin.
     return undefined
@@ -86,7 +86,7 @@ export function takeFragment(): string | undefined {
 /** What a fragment contains: tokens, or a ticket. Throws the error that it states. */
 export function parseFragment(fragment: string): Readonly<Record<string, string>> {
   const members: Record<string, string> = Object.fromEntries(new URLSearchParams(fragment))
-  const { error, message = error } = members
-  if (error) throw failure(error, message as string)
+  const { error, message } = members
+  if (error) throw failure(error, message)
   return members
 }

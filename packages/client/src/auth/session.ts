@@ -80,7 +80,7 @@ export class SessionKeeper implements Credentials {
     return this.#current
   }
 
-  async token(): Promise<string | null> {
+  async token(): Promise<string | undefined> {
     await this.ready
     const { expiresAt = Infinity } = this.#current ?? {}
     if (expiresAt - refreshAheadMs <= Date.now())
@@ -90,12 +90,12 @@ export class SessionKeeper implements Credentials {
         // Within the last minute the old token is still good.
         if (!this.#current || expiresAt <= Date.now()) throw error
       }
-    return this.#current?.accessToken ?? null
+    return this.#current?.accessToken
   }
 
-  async renew(rejected: string): Promise<string | null> {
+  async renew(rejected: string): Promise<string | undefined> {
     if (this.#current?.accessToken === rejected) await this.refresh()
-    return this.#current?.accessToken ?? null
+    return this.#current?.accessToken
   }
 
   /** Replaces the tokens. Concurrent calls share one request, also with other tabs where the browser has locks. */

@@ -51,7 +51,7 @@ export function createSignIn(keeper: SessionKeeper) {
     },
     async signInWithPasskey() {
       const { options } = await keeper.publicly<{ options: unknown }>('passkeys/auth-options', {})
-      const response = await useCredential('get', options)
+      const response = await useCredential('get', 'parseRequestOptionsFromJSON', options)
       return { session: await start('passkeys/authenticate', { response }) }
     },
     verifyMfa: (mfaTicket: string, code: string) => start('mfa/verify', { mfaTicket, code }),

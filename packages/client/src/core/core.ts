@@ -8,9 +8,6 @@ import { createListeners } from './listeners.ts'
 import type { Credentials, Reply, Request } from './request.ts'
 import { sendRepeatedly } from './sending.ts'
 
-/** How long a request may take unless its caller or the client sets another time, in milliseconds. */
-const timeoutDefaultMs = 30_000
-
 export class Core {
   /** Emits when the user changes: data of the previous user must no longer be shown. */
   readonly identity = createListeners()
@@ -21,13 +18,14 @@ export class Core {
   /** What features offer to others, such as `live` to queries. */
   readonly parts: Record<string, unknown> = {}
   /** Set by the feature `auth`, or for `getToken`. */
-  credentials: Credentials | undefined
+  declare credentials: Credentials | undefined
+  /** Without a slash at the end. */
+  declare readonly url: string
+  declare readonly options: ClientOptions
 
-  constructor(
-    /** Without a slash at the end. */
-    readonly url: string,
-    readonly options: ClientOptions,
-  ) {
+  constructor(url: string, options: ClientOptions) {
+    this.url = url
+    this.options = options
     const { getToken } = options
     if (getToken) this.credentials = { token: getToken, renew: getToken }
   }
@@ -60,7 +58,7 @@ export class Core {
   async send(method: string, path: string, request: Request = {}): Promise<Reply> {
     // Another origin must not receive the credentials.
     if (!/^\/(?![/\\])/.test(path)) throw failure('invalid-input', `Not a path: ${path}`)
-    const { signal, as, timeout = this.options.timeout ?? timeoutDefaultMs } = request
+    const { signal, as, timeout = this.options.timeout ?? 30_000 } = request
     const controller = new AbortController()
     return new Promise((resolve, reject) => {
       const cancel = (error: PlinthError): void => {

@@ -30,10 +30,5 @@ export async function delay(timeout: number, signal?: AbortSignal): Promise<void
   stop()
 }
 
-/** Longest wait between two attempts without `Retry-After`, and the base of its growth, in milliseconds. */
-const backoffMaxMs = 30_000
-const backoffBaseMs = 400
-
-/** Exponential backoff with full jitter, in milliseconds. */
-export const backoffMs = (attempt: number): number =>
-  Math.random() * Math.min(backoffMaxMs, backoffBaseMs * 2 ** attempt)
+/** Exponential backoff with full jitter: up to 400 ms after the first attempt, doubled by each, and up to 30 s. */
+export const backoffMs = (attempt: number): number => Math.random() * Math.min(30_000, 400 * 2 ** attempt)

@@ -8,16 +8,16 @@ export interface Listeners<Args extends readonly unknown[] = []> {
 }
 
 export function createListeners<Args extends readonly unknown[] = []>(): Listeners<Args> {
-  // By keys of their own, so that one function added twice is called twice and removed once.
-  const all = new Map<object, (...args: Args) => void>()
+  // In arrays of their own, so that one function added twice is called twice and removed once.
+  const all = new Set<[listener: (...args: Args) => void]>()
   return {
     add(listener) {
-      const key = {}
-      all.set(key, listener)
-      return () => all.delete(key)
+      const entry: [typeof listener] = [listener]
+      all.add(entry)
+      return () => all.delete(entry)
     },
     emit(...args) {
-      for (const listener of [...all.values()])
+      for (const [listener] of [...all])
         try {
           listener(...args)
         } catch (error) {

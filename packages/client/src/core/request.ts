@@ -2,12 +2,14 @@
 import type { Call } from './deadline.ts'
 import { randomId } from './ids.ts'
 
+type Token = string | null | undefined
+
 /** Where access tokens come from: the feature `auth`, or `getToken`. */
 export interface Credentials {
-  /** The token of the next request, refreshed where it is about to expire; null for an anonymous request. */
-  token(): string | null | Promise<string | null>
+  /** The token of the next request, refreshed where it is about to expire; none for an anonymous request. */
+  token(): Token | Promise<Token>
   /** After a 401 for `rejected`: another token if there is one now. */
-  renew(rejected: string): string | null | Promise<string | null>
+  renew(rejected: string): Token | Promise<Token>
 }
 
 export interface Request extends Call {
@@ -20,6 +22,8 @@ export interface Request extends Call {
   readonly headers?: Readonly<Record<string, string | undefined>> | undefined
   /** The key under which the server executes the request at most once, which makes a POST repeatable. */
   readonly idempotencyKey?: string | undefined
+  /** The version that the record must have. */
+  readonly ifMatch?: string | undefined
   /** Attempts after the first one. Without it, only reads and requests with an idempotency key are repeated. */
   readonly retries?: number | undefined
   /** The access token in place of the client's; null for a request without credentials. */
@@ -39,10 +43,11 @@ export const keyed = ({ idempotencyKey = randomId(), ...request }: Request): Req
 
 /** A query string with its question mark; empty where no value is set. */
 export function queryString(query: object = {}): string {
-  const pairs = Object.entries(query).flatMap(([name, value]) =>
-    value === undefined || value === null
-      ? []
-      : [name, typeof value === 'string' ? value : JSON.stringify(value)].map(encodeURIComponent).join('='),
-  )
-  return pairs.length > 0 ? `?${pairs.join('&')}` : ''
+  let text = ''
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null) continue
+    const pair = [name, typeof value === 'string' ? value : JSON.stringify(value)]
+    text += (text ? '&' : '?') + pair.map(encodeURIComponent).join('=')
+  }
+  return text
 }

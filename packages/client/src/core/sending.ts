@@ -4,9 +4,6 @@ import { backoffMs, delay } from './deadline.ts'
 import { failure, PlinthError } from './error.ts'
 import { type Credentials, queryString, type Reply, type Request } from './request.ts'
 
-/** Attempts after the first one, unless the client sets another number. */
-const retriesDefault = 2
-
 /** What sends requests. */
 interface Sender {
   /** Without a slash at the end. */
@@ -29,7 +26,7 @@ interface Sending extends Request {
 export async function sendRepeatedly(sending: Sending, deadline: number): Promise<Reply> {
   const { core, method, signal, idempotencyKey } = sending
   const isRepeatable = /^(GET|HEAD)$/.test(method) || idempotencyKey
-  const { retries = isRepeatable ? (core.options.retries ?? retriesDefault) : 0 } = sending
+  const { retries = isRepeatable ? (core.options.retries ?? 2) : 0 } = sending
   for (let attempt = 0; ; attempt++)
     try {
       return await sendAuthenticated(sending)
@@ -62,6 +59,7 @@ async function sendOnce(sending: Sending, token: string | null): Promise<Reply> 
     Authorization: token && `Bearer ${token}`,
     'Content-Type': json && 'application/json',
     'Idempotency-Key': sending.idempotencyKey,
+    'If-Match': sending.ifMatch,
     ...sending.headers,
   }
   const init = {
@@ -78,7 +76,7 @@ async function sendOnce(sending: Sending, token: string | null): Promise<Reply> 
       return { headers: response.headers, data: as === 'blob' ? await response.blob() : response.body }
     text = await response.text()
   } catch (cause) {
-    throw failure('network', 'No connection', cause)
+    throw failure('network', undefined, cause)
   }
   return readReply(response, text)
 }
@@ -93,7 +91,7 @@ function readReply({ ok, status, headers }: Response, text: string): Reply {
     // Not the server's.
   }
   throw new PlinthError({
-    ...(!ok && data?.slug ? data : { slug: 'invalid-answer', message: `Status ${status}` }),
+    ...(!ok && data?.slug ? data : { slug: 'invalid-answer' }),
     status,
     requestId: headers.get('x-request-id') ?? undefined,
     // A date, which proxies may send, is not used, and neither is 0: repeated requests are always spread.

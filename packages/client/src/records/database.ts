@@ -1,11 +1,11 @@
 /** Databases: the tables of a namespace, or of one instance of a dynamic namespace. */
 import type { Core } from '../core/core.ts'
 import type { Feature } from '../core/feature.ts'
-import { keyed } from '../core/request.ts'
+import { keyed, type Request } from '../core/request.ts'
 import type { Row } from './query.ts'
 import { Table } from './table.ts'
 import { batchesOf, type Execute, lazyMembers } from './transaction.ts'
-import { setVersions } from './versions.ts'
+import { setVersion, setVersions } from './versions.ts'
 
 function openDatabase(core: Core, namespace = 'shared', instanceId?: string): object {
   const parts = instanceId === undefined ? [namespace] : [namespace, instanceId]
@@ -17,10 +17,14 @@ function openDatabase(core: Core, namespace = 'shared', instanceId?: string): ob
       table: name,
       path: tablePath,
       channel: ['dblive', ...parts, name].join(':'),
-      send: (method, to, request) => core.send(method, tablePath + to, request),
+      async send<Data>(method: string, to: string, request: Request) {
+        const { data, headers } = await core.send(method, tablePath + to, request)
+        return (data && setVersion(data, headers.get('etag'))) as Data
+      },
     })
   }
-  const execute: Execute = async (operations, options, jobs) => {
+  const execute: Execute = async (operations, options) => {
+    const { jobs } = options
     if (!operations.length && !jobs) return []
     const request = keyed({ ...options, query: { versions: '1' }, body: { operations, jobs } })
     const { results, versions } = (await core.json('POST', `${path}/transaction`, request)) as {

@@ -2,7 +2,7 @@
 import type { Core } from '../core/core.ts'
 import type { Call } from '../core/deadline.ts'
 import { failure } from '../core/error.ts'
-import { keyed, type Reply, type Request } from '../core/request.ts'
+import { keyed, type Request } from '../core/request.ts'
 import { setVersions } from './versions.ts'
 
 export type Row = Record<string, unknown> & { readonly id: string }
@@ -28,8 +28,8 @@ export interface Source {
   readonly path: string
   /** `dblive:{namespace}[:{instanceId}]:{table}`. */
   readonly channel: string
-  /** Sends a request; its path continues that of the table. */
-  readonly send: (method: string, path: string, request: Request) => Promise<Reply>
+  /** Sends a request; its path continues that of the table. Resolves with its data, whose version is remembered. */
+  send<Data>(method: string, path: string, request: Request): Promise<Data>
 }
 
 /** What the feature `live` offers to queries and tables. */
@@ -62,10 +62,13 @@ interface SearchOptions extends Call {
 export type Page = { items: Row[] } & Record<string, unknown>
 
 export class Query {
-  constructor(
-    readonly source: Source,
-    readonly parts: QueryParts = {},
-  ) {}
+  declare readonly source: Source
+  declare readonly parts: QueryParts
+
+  constructor(source: Source, parts: QueryParts = {}) {
+    this.source = source
+    this.parts = parts
+  }
 
   #with(parts: QueryParts): Query {
     return new Query(this.source, { ...this.parts, ...parts })
@@ -126,8 +129,8 @@ export class Query {
     return page
   }
 
-  async #get<Data>(path: string, query: object, options?: Call): Promise<Data> {
-    return (await this.source.send('GET', path, { ...options, query })).data as Data
+  #get<Data>(path: string, query: object, options?: Call): Promise<Data> {
+    return this.source.send('GET', path, { ...options, query })
   }
 
   list(options?: Call & { page?: number; offset?: number }): Promise<Page> {
@@ -185,7 +188,7 @@ export class Query {
     const { filter, orFilter, limit } = this.parts
     if (!filter && !orFilter) throw failure('invalid-input', 'No `where`')
     const body = { action, filter, orFilter, limit, data }
-    return (await this.source.send('POST', '/batch-by-filter', keyed({ ...options, body }))).data
+    return this.source.send('POST', '/batch-by-filter', keyed({ ...options, body }))
   }
 
   /** The live list of the query; lists of the same query share one subscription. */

@@ -1,19 +1,14 @@
 /** Tables: single records, and every query of their rows. */
 import type { Call } from '../core/deadline.ts'
 import { isPlinthError } from '../core/error.ts'
-import { keyed, type Reply, type Request } from '../core/request.ts'
+import { keyed, type Request } from '../core/request.ts'
 import { type LiveResults, Query, type Row } from './query.ts'
-import { setVersion } from './versions.ts'
 
 export type WriteOptions = Call & { readonly ifMatch?: string; readonly idempotencyKey?: string; readonly on?: string }
 
-/** The record of an answer, which knows its version. */
-const rowOf = ({ data, headers }: Reply): Row => setVersion(data as Row, headers.get('etag'))
-
 export class Table extends Query {
-  async #send(method: string, id: string, options: WriteOptions = {}, body?: object): Promise<Row> {
-    const headers = { 'If-Match': options.ifMatch }
-    return rowOf(await this.source.send(method, `/${encodeURIComponent(id)}`, { ...options, headers, body }))
+  #send(method: string, id: string, options?: WriteOptions, body?: object): Promise<Row> {
+    return this.source.send(method, `/${encodeURIComponent(id)}`, { ...options, body })
   }
 
   get(id: string, options?: Call): Promise<Row> {
@@ -29,11 +24,11 @@ export class Table extends Query {
     }
   }
 
-  async insert(row: object, options?: WriteOptions & Pick<Request, 'query'>): Promise<Row> {
-    return rowOf(await this.source.send('POST', '', keyed({ ...options, body: row })))
+  insert(row: object, options?: WriteOptions & Pick<Request, 'query'>): Promise<Row> {
+    return this.source.send('POST', '', keyed({ ...options, body: row }))
   }
 
-  async upsert(row: object, options: WriteOptions = {}): Promise<Row> {
+  upsert(row: object, options: WriteOptions = {}): Promise<Row> {
     return this.insert(row, { ...options, query: { upsert: 'true', conflictTarget: options.on } })
   }
 

@@ -5,7 +5,7 @@
  */
 import { backoffMs, type Call, delay } from '../core/deadline.ts'
 import { failure, isPlinthError, PlinthError } from '../core/error.ts'
-import type { Reply, Request } from '../core/request.ts'
+import type { Request } from '../core/request.ts'
 import { applyPatch } from './operators.ts'
 import type { Row } from './query.ts'
 import { Table } from './table.ts'
@@ -35,18 +35,15 @@ interface IfMatch {
 
 export type FindTable = (name: string) => Table
 
-/** Executes operations, and enqueues jobs with them: those that code of the server adds; undefined for none. */
-export type Execute = (
-  operations: readonly Operation[],
-  options: Call,
-  jobs?: readonly object[],
-) => Promise<readonly Row[]>
+interface Options extends Call {
+  /** How often a transaction runs before its conflict is reported: by default 6 times, so with 5 repetitions. */
+  readonly attempts?: number
+  /** The server's own: a getter of the jobs that the work of this attempt has enqueued, which are sent with it. */
+  readonly jobs?: readonly object[] | undefined
+}
 
-/** `findJobs` is the server's own: the jobs that the work of this attempt has enqueued; undefined for none. */
-type Options = Call & { readonly attempts?: number; readonly findJobs?: () => readonly object[] | undefined }
-
-/** How often a transaction runs before its conflict is reported, unless the call sets another number: 5 repetitions. */
-const attemptsDefault = 6
+/** Executes operations, and enqueues the jobs of the options with them. */
+export type Execute = (operations: readonly Operation[], options: Options) => Promise<readonly Row[]>
 
 const writesOf = (table: string, operations: Operation[]) => ({
   insert(row: object) {
@@ -89,22 +86,17 @@ export const batchesOf = (execute: Execute, findTable: FindTable) => ({
     }
     return Object.values(results)
   },
-  async transaction<Result>(
-    work: (tx: object) => Promise<Result>,
-    { attempts = attemptsDefault, findJobs, ...options }: Options = {},
-  ): Promise<Result> {
+  async transaction<Result>(work: (tx: object) => Promise<Result>, options: Options = {}): Promise<Result> {
+    const { attempts = 6 } = options
     for (let attempt = 1; ; attempt++) {
       const reads: Operation[] = []
       const writes: Operation[] = []
       const members = lazyMembers((name) => readsAndWritesOf(findTable(name), reads, writes, options))
       const result = (async () => work(members))()
       // It may have failed because what it has read changed in between: then only that is checked.
-      const jobs = await result.then(
-        () => findJobs?.(),
-        () => void writes.splice(0),
-      )
+      await result.catch(() => writes.splice(0))
       try {
-        await execute([...reads, ...writes], options, jobs)
+        await execute([...reads, ...writes], options)
         return result
       } catch (error) {
         if (attempt >= attempts || !isOutdated(error)) throw error
@@ -124,11 +116,12 @@ function readsAndWritesOf(table: Table, reads: Operation[], writes: Operation[],
   const own = () => writes.filter((one) => one.table === source.table)
   const note = (check: unknown) => reads.push({ table: source.table, check })
   /** The server answers a list with its check, and refuses other queries in this form. */
-  const send = async (method: string, path: string, request: Request): Promise<Reply> => {
+  const send = async <Data>(method: string, path: string, request: Request): Promise<Data> => {
     if (own().length > 0) throw failure('invalid-input', 'Read lists before writing')
-    const reply = await source.send(method, path, { ...request, query: { ...request.query, check: '1' } })
-    note((reply.data as { check: unknown }).check)
-    return reply
+    const query = { ...request.query, check: '1' }
+    const answer = await source.send<Data & { check: unknown }>(method, path, { ...request, query })
+    note(answer.check)
+    return answer
   }
   return Object.assign(new Table({ ...source, send }), writesOf(source.table, writes), {
     /** Of `find`, too. */

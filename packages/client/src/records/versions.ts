@@ -10,12 +10,11 @@ export function setVersion<Row extends object>(row: Row, version: number | strin
 }
 
 /** Remembers the versions of the rows of an answer. */
-export function setVersions<Rows extends readonly object[]>(
-  rows: Rows,
+export function setVersions<Row extends object>(
+  rows: readonly Row[],
   versions: readonly (number | null)[] = [],
-): Rows {
-  for (const [at, row] of rows.entries()) setVersion(row, versions[at])
-  return rows
+): Row[] {
+  return rows.map((row, at) => setVersion(row, versions[at]))
 }
 
 /** Undefined for a row whose version is not known. */

@@ -48,7 +48,7 @@ export function createTransactionJobs(jobId: string | undefined, effects: Effect
       const enqueue: Attempt['enqueue'] = async (prepare) => {
         if (hasEnded) throw new Error('The transaction in which the job was enqueued has ended')
         const id = idOf(transaction, added.length)
-        const job = prepare().then((prepared) => ({ ...prepared, id }))
+        const job = prepare().then((ready) => ({ ...ready, id }))
         added.push(job)
         await job
         return { jobId: id }
@@ -56,16 +56,26 @@ export function createTransactionJobs(jobId: string | undefined, effects: Effect
       try {
         const result = await current.run({ enqueue }, () => effects.below(`${transaction}.${++runs}`, () => work(tx)))
         // A job need not be awaited, as a change need not be; while these are prepared, others may be added.
+        let prepared: object[] | undefined
         for (let count = 0; count < added.length; ) {
           count = added.length
-          jobs = await Promise.all(added)
+          prepared = await Promise.all(added)
         }
+        // Only once all are: an attempt that fails sends none.
+        jobs = prepared
         return result
       } finally {
         hasEnded = true
       }
     }
-    return effects.at(transaction, () => run(attempt, { ...options, findJobs: () => jobs }))
+    return effects.at(transaction, () =>
+      run(attempt, {
+        ...options,
+        get jobs() {
+          return jobs
+        },
+      }),
+    )
   }
 
   return {
