@@ -2,8 +2,10 @@
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { HashCost } from '../base/crypto/argon2.ts'
 import { createLog, type Log } from '../base/log.ts'
+import { RecentLog } from '../base/recent-log.ts'
 import type { Config, Settings } from '../config/config.ts'
 import { createMetrics, type Metrics } from '../http/metrics.ts'
+import { recentLogBytesMax } from '../limits/jobs.ts'
 import { passwordCost } from '../limits/users.ts'
 import type { Substitutes } from './substitutes.ts'
 
@@ -12,6 +14,8 @@ export interface AppOptions {
   readonly settings: Settings
   readonly clock?: Clock
   readonly log?: Log
+  /** The lines that `log` keeps; none if absent. */
+  readonly recentLog?: RecentLog
   /** The cost of new password hashes, by default that of a server in use. Tests hash at a lower one. */
   readonly passwordCost?: HashCost
   /** In place of what leaves the server; tests give them. */
@@ -23,6 +27,7 @@ export interface DataContext {
   readonly settings: Settings
   readonly clock: Clock
   readonly log: Log
+  readonly recentLog: RecentLog
   /** The configuration in force; a reload replaces it. */
   config: Config
 }
@@ -33,9 +38,13 @@ export interface AppContext extends DataContext {
   readonly substitutes: Substitutes
 }
 
-export function createDataContext({ config, settings, clock = systemClock, log }: AppOptions): DataContext {
+export const createRecentLog = (): RecentLog => new RecentLog(recentLogBytesMax)
+
+export function createDataContext(options: AppOptions): DataContext {
+  const { config, settings, clock = systemClock, recentLog = createRecentLog() } = options
   const format = config.mode === 'development' ? 'pretty' : 'json'
-  return { config, settings, clock, log: log ?? createLog({ level: settings.logLevel, format, clock }) }
+  const log = options.log ?? createLog({ level: settings.logLevel, format, clock, recent: recentLog })
+  return { config, settings, clock, log, recentLog }
 }
 
 export const createContext = (options: AppOptions): AppContext => ({

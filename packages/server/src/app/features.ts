@@ -346,8 +346,9 @@ function systemOf(
 ): Feature {
   const { sql, blobs, cluster } = engines
   return createSystem({
+    ...common(context),
     config: () => context.config,
-    clock: context.clock,
+    recentLog: context.recentLog,
     version,
     async findFaults() {
       const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])

@@ -6,6 +6,7 @@ import { writeSync } from 'node:fs'
 import type { LogLevel } from '../log-events/log-event.ts'
 import type { LogEventFields, LogEventOf } from '../log-events/log-events.ts'
 import { type Clock, systemClock } from './clock.ts'
+import type { RecentLog } from './recent-log.ts'
 
 type LogFields = Readonly<Record<string, unknown>>
 
@@ -29,6 +30,8 @@ export interface LogOptions {
   readonly write?: (text: string) => void
   /** Terminal colors, in the pretty format only. */
   readonly colors?: boolean
+  /** Keeps the lines as well, as JSON in both formats; those of the JSON format with the next `flush`. */
+  readonly recent?: RecentLog
 }
 
 const ranks: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
@@ -45,7 +48,7 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, fl
 
 /** Creates a log. Lines below `level` cost only the call. Fields named like a secret are redacted at any depth. */
 export function createLog(options: LogOptions): Log {
-  const { format, clock = systemClock, colors = false } = options
+  const { format, clock = systemClock, colors = false, recent } = options
   const least = ranks[options.level ?? 'info']
   const write = options.write ? asBytesWriter(options.write) : createStdoutWriter()
   const head = lastHead(format === 'json' ? jsonHead : (...entry) => prettyHead(colors, ...entry))
@@ -59,13 +62,19 @@ export function createLog(options: LogOptions): Log {
   function flush(): void {
     if (timer) clearTimeout(timer)
     timer = null
-    if (size > 0) write(buffer.subarray(0, size))
+    if (size > 0) {
+      const lines = buffer.subarray(0, size)
+      if (format === 'json') recent?.add(lines)
+      write(lines)
+    }
     size = 0
   }
   function append(level: LogLevel, event: string, fields: LogFields = noFields): void {
     if (ranks[level] < least) return
-    const start = head(clock.now(), level, event)
+    const nowMs = clock.now()
+    const start = head(nowMs, level, event)
     const end = tail(fields)
+    if (format === 'pretty') recent?.add(Buffer.from(jsonLine(nowMs, level, event, fieldsJson(fields))))
     // A UTF-16 unit takes at most three bytes.
     if (size + 3 * (start.length + end.length) >= bufferBytes) flush()
     size += buffer.write(start, size)
@@ -111,6 +120,10 @@ function lastHead(make: Head): Head {
 
 const jsonHead: Head = (nowMs, level, event) =>
   `{"time":"${new Date(nowMs).toISOString()}","level":"${level}","event":${JSON.stringify(event.slice(0, eventCharsMax))}`
+
+/** Fields without any are `{}`. */
+const jsonLine = (nowMs: number, level: LogLevel, event: string, fields: string): string =>
+  `${jsonHead(nowMs, level, event)}${fields.length > 2 ? `,${fields.slice(1)}` : '}'}\n`
 
 const levelColors: Record<LogLevel, string> = {
   debug: '\x1b[2m',
@@ -167,6 +180,13 @@ function fieldsJson(fields: LogFields): string {
       return carefulJson(fields)
   }
   return bounded(JSON.stringify(fields))
+}
+
+/** A JSON value as text; values of members that are named like a secret are hidden. */
+export function redactedJson(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'null'
+  if (!secretName.test(text)) return text
+  return JSON.stringify(value, (name, member: unknown) => (isSecret(name) ? hidden : member))
 }
 
 function carefulJson(fields: LogFields): string {

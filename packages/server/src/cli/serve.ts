@@ -1,5 +1,6 @@
 /** What `dev` and `start` share: load the configuration, start the server, wait for a signal, shut down. */
 import { basename } from 'node:path'
+import { createRecentLog } from '../app/context.ts'
 import { type App, openApp } from '../app.ts'
 import { systemClock } from '../base/clock.ts'
 import { createLog, type Log } from '../base/log.ts'
@@ -53,8 +54,14 @@ export async function serve(options: {
   const loaded = await load(options.options, mode)
   const { config, settings, warnings } = loaded
   const format = mode === 'development' ? 'pretty' : 'json'
-  const log = createLog({ level: settings.logLevel, format, colors: process.stdout.isTTY === true })
-  const app = await openApp({ config, settings, log })
+  const recentLog = createRecentLog()
+  const log = createLog({
+    level: settings.logLevel,
+    format,
+    colors: process.stdout.isTTY === true,
+    recent: recentLog,
+  })
+  const app = await openApp({ config, settings, log, recentLog })
   // With PostgreSQL, commands connect to the database directly.
   const isAlone = settings.databaseUrl === null
   if (isAlone) await keepAddress(settings.dataFolder, app.url)

@@ -8,7 +8,7 @@ import { resolve } from 'node:path'
 import { parseTrustProxy } from '../base/network/address.ts'
 import { parseDatabaseUrl } from '../base/network/database-url.ts'
 import { secretCharsMin, serviceKeyCharsMin } from '../limits/api.ts'
-import type { LogLevel } from '../log-events/log-event.ts'
+import { type LogLevel, logLevels } from '../log-events/log-event.ts'
 import type { Mode, Settings } from './config.ts'
 import { ConfigError, suggest } from './issues.ts'
 import { loadOrCreateSecret } from './secrets.ts'
@@ -31,7 +31,6 @@ export type ParsedSettings = Omit<Settings, 'projectFolder' | 'environment'>
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const portDefault = '4100'
-const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
 const redisPrefixDefault = 'plinth:'
 

@@ -1,4 +1,5 @@
-/** Limits of jobs and backups. */
+/** Limits of jobs and backups, and of what operators see of a running server. */
+import { MiB } from './units.ts'
 
 /** Lease of a running job, renewed at a third of it: how soon another node takes over after a crash. */
 export const jobLeaseMs = 30_000
@@ -10,6 +11,14 @@ export const jobJitterMaxMs = 5000
 export const jobRunMaxMs = 15 * 60 * 1000
 /** Time that shutdown waits for aborted jobs. */
 export const jobDrainMs = 10_000
+
+// Log lines
+/** Log lines in memory of a node: some 20,000 requests. */
+export const recentLogBytesMax = 4 * MiB
+export const logLinesListed = 100
+export const logLinesListedMax = 500
+/** A text that lines are searched for. */
+export const logTextCharsMax = 200
 
 // Backups
 /** Longest write pause of a backup: opening a few dozen files takes milliseconds. */

@@ -23,6 +23,8 @@ export const kvTtlSecondsMin = 60
 export const kvTtlSecondsMax = 10 * 365 * 24 * 60 * 60
 /** Larger limits are clamped, not rejected. */
 export const kvListKeysMax = 1000
+/** Entries of a page for administrators. */
+export const kvListed = 100
 /** Rows removed per write, so that sweeping does not block other writers for long. */
 export const kvSweepRowsMax = 1000
 

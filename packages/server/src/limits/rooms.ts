@@ -109,8 +109,16 @@ export const roomsPerSaveMax = 500
 export const roomSaveBytesMax = 8 * MiB
 /** Rooms loaded or destroyed in one sweep. */
 export const roomsPerSweepMax = 100
-/** Latest actions shown to administrators. */
-export const recentActionsMax = 50
+/** Latest actions of a room that administrators see, and the characters of their payloads and errors. */
+export const recentActionsMax = 200
+export const recentActionsCharsMax = 32 * KiB
+/** Characters of a payload that are kept; of a message beyond the bound, which is costly to serialize, none are. */
+export const recentActionPayloadChars = 512
+export const recentActionReadBytesMax = 4 * KiB
+/** Window of the load of a room: long enough to be steady, short enough to follow. */
+export const roomLoadWindowMs = 10_000
+/** Least size of the preview of a state. */
+export const roomPreviewBytesMin = KiB
 /**
  * Bytes of `members_sync` per second and room, over all its sockets: a full room of 100 sends its list with every
  * second tick, a room of a thousand every few seconds.

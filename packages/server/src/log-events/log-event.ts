@@ -1,7 +1,8 @@
 /** The shape of a log event's definition, and texts that several definitions share. */
 
 /** From the least severe to the most severe. */
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof logLevels)[number]
 
 export interface LogEventDefinition {
   readonly level: LogLevel

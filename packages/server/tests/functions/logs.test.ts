@@ -47,6 +47,14 @@ describeServer('log lines of functions', { config: {}, settings }, (server) => {
     expect((await server.service.get(`/api/functions/logs?cursor=${cursor}x`)).status).toBe(400)
   })
 
+  test('[FN-LOG-5] the lines of one request are listed', async () => {
+    const { headers } = await call('talk', { level: 'info', message: 'mine' })
+    await call('talk', { level: 'info', message: 'of another request' })
+    const requestId = headers.get('x-request-id')
+    expect((await read(`?requestId=${requestId}`)).items).toMatchObject([{ message: 'mine', requestId }])
+    expect((await read('?requestId=none')).items).toEqual([])
+  })
+
   test('[FN-SECRET-5] values of secrets are replaced', async () => {
     await call('leak')
     const { items } = await read('?function=leak')

@@ -9,6 +9,7 @@ import { type Access, anyone } from './resources/endpoint-access.ts'
 import { functionsAccess } from './resources/functions-access.ts'
 import { kvMatrix, kvScopes } from './resources/kv.ts'
 import { rulesAccess } from './resources/rules-access.ts'
+import { systemAccess } from './resources/system-access.ts'
 import { vectorMatrix, vectorScopes } from './resources/vector.ts'
 import type { TestServer } from './server.ts'
 import { store } from './storage/files.ts'
@@ -109,13 +110,7 @@ export const matrix: Readonly<Record<string, Access>> = {
   'sql.exec': { ...execute, send: (client) => client.post('/api/sql/denied', { query: 'SELECT 1 AS a' }) },
   ...pushAccess,
   ...analyticsAccess,
-  'system.home': { ...anyone, send: (client) => client.get('/') },
-  'system.health': { ...anyone, send: (client) => client.get('/api/health') },
-  'system.config': { ...anyone, send: (client) => client.get('/api/config') },
-  'system.schema': { kind: 'rules', scope: 'schema:endpoint:*:read', send: (client) => client.get('/api/schema') },
-  'system.openapi': { ...anyone, send: (client) => client.get('/openapi.json') },
-  'system.docs': { ...anyone, send: (client) => client.get('/docs') },
-  'system.metrics': { kind: 'service', scope: '*', send: (client) => client.get('/metrics') },
+  ...systemAccess,
   ...backupAccess,
   ...functionsAccess,
   ...rulesAccess,
@@ -138,6 +133,7 @@ export const scopes = [
   'dashboard:admins:*:write',
   'rooms:namespace:*:read',
   'rooms:namespace:*:write',
+  'system:logs:*:read',
   ...vectorScopes,
   ...kvScopes,
   'sql:database:denied:exec',

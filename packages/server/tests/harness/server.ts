@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createRecentLog } from '../../src/app/context.ts'
 import type { Substitutes } from '../../src/app/substitutes.ts'
 import { type App, openApp } from '../../src/app.ts'
 import { type Clock, type ManualClock, systemClock } from '../../src/base/clock.ts'
@@ -83,7 +84,8 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
   const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-test-'))
   const clock = options.clock ?? systemClock
   const lines: string[] = []
-  const log = createLog({ level: 'debug', format: 'json', write: (text) => void lines.push(text) })
+  const recentLog = createRecentLog()
+  const log = createLog({ level: 'debug', format: 'json', recent: recentLog, write: (text) => void lines.push(text) })
   const signer = createTokenSigner(tokenSecret, clock)
   const mode = options.mode ?? 'development'
   const passwordCost = options.passwordCost ?? { memoryKiB: 64, passes: 1 }
@@ -108,7 +110,7 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
     storage ??= await engine.openStorage()
     const parsed = parseTestConfig(config, mode, rootKey)
     const { substitutes = {} } = options
-    app = await openApp({ config: parsed, settings: settings(), clock, log, passwordCost, substitutes })
+    app = await openApp({ config: parsed, settings: settings(), clock, log, recentLog, passwordCost, substitutes })
   }
   const shut = async (): Promise<void> => {
     const closing = app

@@ -81,7 +81,7 @@ describeServer('key-value', { config }, (server) => {
       for (const answer of [await other.get('a'), await other.set('a', 1), await other.delete('a'), await other.list()])
         expectRefusal(answer, 404, 'Namespace')
     }
-    expectRefusal(await server.service.get(kvPath('cache')), 405)
+    expectRefusal(await server.service.request('PUT', kvPath('cache')), 405)
   })
 
   test('[KV-19] namespaces do not share keys', async () => {

@@ -17,7 +17,12 @@ const config = {
   rooms: {
     game: {
       access: { join: true },
+      messageRate: 1000,
       actions: {
+        fill(room: Room, _player: RoomPlayer, count: number) {
+          room.shared.rows = Array.from({ length: count }, (_, n) => ({ n, text: 'x'.repeat(300) }))
+        },
+        note() {},
         score(room: Room, player: RoomPlayer, points: unknown) {
           if (typeof points !== 'number') throw new Error('points must be a number')
           room.shared.total = (room.shared.total ?? 0) + points
@@ -26,6 +31,12 @@ const config = {
       },
     },
   },
+}
+
+interface ListedRoom {
+  readonly roomId: string
+  readonly load: { readonly messagesPerSecond: number; readonly tickMs: number; readonly stateBytes: number }
+  readonly node: string | null
 }
 
 const commandLine = openCommandLine(
@@ -56,6 +67,14 @@ for (const engine of engines)
     })
     afterAll(() => opened.close())
 
+    /** Closes the sockets and drops the rooms from memory. One whose socket is not yet seen to be gone comes back. */
+    async function leave(players: readonly RoomClient[], ids: readonly string[]): Promise<void> {
+      for (const player of players) await player.close()
+      const isEmpty = async () => (await node.service.get('/api/room/admin/rooms')).body.rooms.length === 0
+      while (!(await isEmpty()))
+        for (const id of ids) await node.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
+    }
+
     test('[ROOM-ADMIN-4] the list of rooms on all nodes is read page by page', async () => {
       const ids = Array.from({ length: 7 }, (_, n) => `page-${n}`)
       const players: RoomClient[] = []
@@ -85,11 +104,7 @@ for (const engine of engines)
       ])
         expectRefusal(await node.service.get(`/api/room/admin/rooms${query(bad)}`), 400)
       expect((await node.service.get(`/api/room/admin/rooms${query({ limit: 5000 })}`)).body.cursor).toBeNull()
-      for (const player of players) await player.close()
-      // One whose socket is not yet seen to be gone comes back.
-      const isEmpty = async () => (await node.service.get('/api/room/admin/rooms')).body.rooms.length === 0
-      while (!(await isEmpty()))
-        for (const id of ids) await node.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
+      await leave(players, ids)
     })
 
     test('[ROOM-ADMIN-2, ROOM-ADMIN-3] any node can inspect a room, kick its players and hibernate it', async () => {
@@ -99,7 +114,7 @@ for (const engine of engines)
       await bob.act('score', 'many')
       const { rooms } = (await node.service.get('/api/room/admin/rooms')).body
       const occupancy = { activeMembers: 2, activeConnections: 2 }
-      expect(rooms).toEqual([{ namespace: 'game', roomId: room.id, occupancy }])
+      expect(rooms).toMatchObject([{ namespace: 'game', roomId: room.id, occupancy }])
       const path = `/api/room/admin/room${query(room)}`
       const { body } = await node.service.get(path)
       expect(body).toMatchObject({ shared: { total: 3 }, server: { last: 'ann' }, occupancy })
@@ -120,6 +135,77 @@ for (const engine of engines)
       expect(again.sync.sharedState).toEqual({ total: 3 })
       await again.close()
       await node.service.post('/api/room/admin/hibernate', room)
+    })
+
+    test('[ROOM-ADMIN-5] the list has the load of each room and its node, and can be of one namespace', async () => {
+      const ids = [newRoomId(), newRoomId()] as const
+      const [ann, bob] = [await join(owner, 'ann', { id: ids[0] }), await join(node, 'bob', { id: ids[1] })]
+      for (let n = 0; n < 5; n++) await ann.act('score', 1)
+      const list = async (of: Record<string, unknown> = {}) =>
+        (await node.service.get(`/api/room/admin/rooms${query(of)}`)).body.rooms as ListedRoom[]
+      const all = await list()
+      const [one, other] = ids.map((id) => all.find(({ roomId }) => roomId === id)) as [ListedRoom, ListedRoom]
+      expect(one.load).toEqual({
+        messagesPerSecond: expect.any(Number),
+        tickMs: expect.any(Number),
+        stateBytes: expect.any(Number),
+      })
+      expect(one.load.messagesPerSecond).toBeGreaterThan(0)
+      expect(other.load.messagesPerSecond).toBe(0)
+      expect(other.load.stateBytes).toBeLessThan(one.load.stateBytes)
+      expect(one.node === other.node).toBe(opened.nodes.length === 1)
+      expect(one.node === null).toBe(opened.nodes.length === 1)
+      expect((await list({ namespace: 'game' })).length).toBe(all.length)
+      expect(await list({ namespace: 'chess' })).toEqual([])
+      const { cursor } = (await node.service.get(`/api/room/admin/rooms${query({ limit: 1, namespace: 'game' })}`)).body
+      expect(typeof cursor).toBe('string')
+      expectRefusal(await node.service.get(`/api/room/admin/rooms${query({ limit: 1, cursor })}`), 400)
+      await leave([ann, bob], ids)
+    })
+
+    test('[ROOM-ADMIN-6] large states are previewed where `preview` is given, on any node', async () => {
+      const room = { namespace: 'game', id: newRoomId() }
+      const ann = await join(owner, 'ann', room)
+      await ann.act('fill', 500)
+      const inspect = (more: Record<string, unknown>) =>
+        node.service.get(`/api/room/admin/room${query({ ...room, ...more })}`)
+      const complete = (await inspect({})).body
+      expect([complete.shared.rows.length, complete.previews]).toEqual([500, []])
+      const { body, text } = await inspect({ preview: 2048 })
+      expect(body.previews).toEqual(['shared'])
+      expect(text.length).toBeLessThan(6000)
+      expect(body.load.stateBytes).toBe(complete.load.stateBytes)
+      const rows = body.shared.rows as { n: number; text: string }[]
+      expect(rows.length).toBeGreaterThan(3)
+      expect(rows.slice(0, 3)).toEqual(
+        complete.shared.rows
+          .slice(0, 3)
+          .map(({ n, text }: (typeof rows)[number]) => ({ n, text: `${text.slice(0, 200)}…` })),
+      )
+      expect(body.server).toEqual(complete.server)
+      for (const preview of [1023, 'x', 20 * 1024 * 1024]) expectRefusal(await inspect({ preview }), 400)
+      await leave([ann], [room.id])
+    })
+
+    test('[ROOM-ADMIN-7] the latest 200 actions are shown with their payloads, without secrets', async () => {
+      const room = { namespace: 'game', id: newRoomId() }
+      const ann = await join(owner, 'ann', room)
+      for (let n = 1; n <= 210; n++) await ann.act('score', n)
+      await ann.act('note', { password: 'hunter2', nested: [{ apiKey: 'k', note: 'x' }] })
+      await ann.act('note', 'y'.repeat(1000))
+      await ann.act('note', 'z'.repeat(5000))
+      await ann.act('note')
+      const { actions } = (await node.service.get(`/api/room/admin/room${query(room)}`)).body
+      expect(actions).toHaveLength(200)
+      const payloads = actions.map(({ payload }: { payload: string | null }) => payload)
+      expect(payloads.slice(0, 196)).toEqual(Array.from({ length: 196 }, (_, at) => String(at + 15)))
+      expect(payloads.slice(196)).toEqual([
+        '{"password":"[hidden]","nested":[{"apiKey":"[hidden]","note":"x"}]}',
+        `"${'y'.repeat(511)}…`,
+        null,
+        '{}',
+      ])
+      await leave([ann], [room.id])
     })
 
     test('[ROOM-ADMIN-2, ROOM-ADMIN-3] an invalid namespace or id is rejected', async () => {

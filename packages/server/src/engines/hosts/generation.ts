@@ -77,6 +77,11 @@ export class Generation {
   }
   readonly #released = new WeakSet<HostProcess>()
 
+  /** Whether the host was ended because it was not needed. */
+  isReleased(host: HostProcess): boolean {
+    return this.#released.has(host)
+  }
+
   kill(reason: string): void {
     for (const host of this.hosts) host.kill(reason)
   }

@@ -35,7 +35,7 @@ async function open(): Promise<HostPool> {
   })
   opened.push(pool)
   await pool.load(entry)
-  while (pool.status().filter(({ isReady }) => isReady).length < 2) await Bun.sleep(1)
+  while (pool.status().hosts.filter(({ isReady }) => isReady).length < 2) await Bun.sleep(1)
   return pool
 }
 
@@ -63,7 +63,7 @@ async function spread(...names: readonly string[]): Promise<number[]> {
   const pool = await open()
   const leaving = new AbortController()
   const calls = names.map((name) => pool.invoke(callOf(name, leaving.signal)).catch((error) => error.kind))
-  const counts = pool.status().map(({ invocations }) => invocations)
+  const counts = pool.status().hosts.map(({ invocations }) => invocations)
   leaving.abort()
   expect(await Promise.all(calls)).toEqual(names.map(() => 'aborted'))
   return counts

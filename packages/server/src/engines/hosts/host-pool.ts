@@ -20,7 +20,7 @@ import {
 import { MiB } from '../../limits/units.ts'
 import { Generation } from './generation.ts'
 import type { HostedInvocation, HostProcess } from './host-process.ts'
-import type { FunctionHosts, HostStatus, Invocation, InvocationResult, Manifest } from './hosts.ts'
+import type { FunctionHosts, HostsStatus, Invocation, InvocationResult, Manifest } from './hosts.ts'
 import { RunningInvocation } from './invocation.ts'
 
 export interface HostPoolOptions {
@@ -57,6 +57,8 @@ export class HostPool implements FunctionHosts {
   #watch: { readonly timer: ReturnType<typeof setTimeout>; readonly isBusy: boolean } | null = null
   #isClosed = false
   #invocations = 0
+  #restarts = 0
+  #lastEnd: { readonly atMs: number; readonly reason: string } | null = null
 
   constructor(options: HostPoolOptions) {
     this.#options = options
@@ -107,14 +109,25 @@ export class HostPool implements FunctionHosts {
     return invocation.result
   }
 
-  status(): readonly HostStatus[] {
+  status(): HostsStatus {
     const current = this.#current
-    return [...(current?.hosts ?? [])].map((host) => ({
+    const nowMs = performance.now()
+    const hosts = [...(current?.hosts ?? [])].map((host) => ({
       pid: host.pid,
       invocations: host.invocations.size,
       isReady: current?.ready.has(host) === true,
       isBlocked: host.isBlocked,
+      memoryBytes: host.residentBytes(),
+      ageMs: nowMs - host.startedMs,
     }))
+    const ended = this.#lastEnd
+    return {
+      hosts,
+      waiting: this.#waiting.length,
+      restarts: this.#restarts,
+      lastEnd: ended && { ageMs: nowMs - ended.atMs, reason: ended.reason },
+      memoryBytesMax: this.#options.memoryBytes,
+    }
   }
 
   async close(): Promise<void> {
@@ -231,6 +244,10 @@ export class HostPool implements FunctionHosts {
     if (this.#isClosed) return
     for (const invocation of moved) invocation.move()
     if (generation !== this.#current) return
+    if (!generation.isReleased(host)) {
+      this.#restarts += 1
+      this.#lastEnd = { atMs: performance.now(), reason: host.reason }
+    }
     const hasLived = performance.now() - host.startedMs > hostStableMs
     this.#failures = hasLived ? 0 : this.#failures + 1
     if (this.#failures <= 1) this.#fill()

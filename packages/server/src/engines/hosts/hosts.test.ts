@@ -314,7 +314,7 @@ export const mark = rpc({}, (input, ctx) => ctx.log.info('ran'))`,
     const { pool, logged } = await openWith(`
 export const loop = rpc({}, () => { for (;;); })
 export const quick = rpc({}, () => 'ok')`)
-    while (pool.status().filter(({ isReady }) => isReady).length < 2) await Bun.sleep(1)
+    while (pool.status().hosts.filter(({ isReady }) => isReady).length < 2) await Bun.sleep(1)
     const loop = failureOf(pool.invoke(callOf('loop', null, { timeoutMs: 4000 })))
     // More than one host can take: some are given to the blocked one.
     const others = Array.from({ length: 50 }, () => resultOf(pool.invoke(callOf('quick'))))
@@ -379,7 +379,7 @@ export const late = rpc({}, async (input, ctx) => {
       return { status: 200, headers: {}, body: '{}' }
     }
     expect((await failureOf(pool.invoke(callOf('late', null, { timeoutMs: 30, onRequest })))).kind).toBe('timeout')
-    while (pool.status().some(({ invocations }) => invocations > 0)) await Bun.sleep(1)
+    while (pool.status().hosts.some(({ invocations }) => invocations > 0)) await Bun.sleep(1)
     expect(requests).toBe(0)
   })
 })

@@ -183,6 +183,22 @@ export interface HostStatus {
   readonly isReady: boolean
   /** Whether it does not answer. */
   readonly isBlocked: boolean
+  /** Resident memory; null if unknown. */
+  readonly memoryBytes: number | null
+  /** Since it was started. */
+  readonly ageMs: number
+}
+
+/** The hosts of the code in force, and what became of earlier ones. */
+export interface HostsStatus {
+  readonly hosts: readonly HostStatus[]
+  /** Invocations that wait for a host. */
+  readonly waiting: number
+  /** Hosts that have ended unexpectedly since the start of the server. */
+  readonly restarts: number
+  readonly lastEnd: { readonly ageMs: number; readonly reason: string } | null
+  /** Resident memory at which a host is killed. */
+  readonly memoryBytesMax: number
 }
 
 export interface FunctionHosts {
@@ -194,8 +210,7 @@ export interface FunctionHosts {
   load(entry: string, check?: (manifest: Manifest) => void | Promise<void>): Promise<Manifest>
   /** Rejects with `HostError`. */
   invoke(call: Invocation): Promise<InvocationResult>
-  /** The hosts of the code in force. */
-  status(): readonly HostStatus[]
+  status(): HostsStatus
   /** Kills every host; invocations under way reject. */
   close(): Promise<void>
 }

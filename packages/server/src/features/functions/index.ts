@@ -21,6 +21,7 @@ import { createFunctionEndpoints } from './endpoints.ts'
 import { createFunctionList } from './function-list.ts'
 import { createAuthHooks } from './hooks/auth-hooks.ts'
 import { createBeforeHooks } from './hooks/before-hooks.ts'
+import { createHostsEndpoint } from './host-list.ts'
 import { createInvoker, type Invoker } from './invoke/invoker.ts'
 import { declaredJobs } from './jobs/declared-jobs.ts'
 import { createEnqueueEndpoint } from './jobs/enqueue-endpoint.ts'
@@ -121,6 +122,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     endpoints: [
       ...createFunctionEndpoints({ served: () => code.current.served, invoker, counters, url }),
       createLogEndpoint({ lines, secret, projectFolder }),
+      createHostsEndpoint({ hosts, clock }),
       createFunctionList({ definitions: () => code.current.definitions, invoker, projectFolder }),
       createEnqueueEndpoint({ background, clock }),
       ...createJobEndpoints({ background, secret }),

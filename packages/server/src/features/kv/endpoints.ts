@@ -21,7 +21,7 @@ import {
 } from '../../limits/resources.ts'
 import type { Entries } from './entries.ts'
 
-const keyText = z
+export const keyText = z
   .string()
   .refine(isStorableText, { message: 'must be well-formed text without NUL', params: { code: 'pattern' } })
   .refine((text) => Buffer.byteLength(text) <= kvKeyBytesMax, {
@@ -29,7 +29,7 @@ const keyText = z
     params: { code: 'max' },
   })
 
-const key = keyText.min(1).meta({ description: `1 to ${kvKeyBytesMax} bytes of UTF-8` })
+export const keyParam = keyText.min(1).meta({ description: `1 to ${kvKeyBytesMax} bytes of UTF-8` })
 
 const value = z
   .unknown()
@@ -37,10 +37,10 @@ const value = z
   .meta({ description: 'Any JSON value' })
 
 const commandBody = z.discriminatedUnion('action', [
-  z.object({ action: z.literal('get'), key }),
+  z.object({ action: z.literal('get'), key: keyParam }),
   z.object({
     action: z.literal('set'),
-    key,
+    key: keyParam,
     value,
     ttl: z
       .int()
@@ -49,7 +49,7 @@ const commandBody = z.discriminatedUnion('action', [
       .optional()
       .meta({ description: 'Seconds until the key expires; never by default' }),
   }),
-  z.object({ action: z.literal('delete'), key }),
+  z.object({ action: z.literal('delete'), key: keyParam }),
   z.object({
     action: z.literal('list'),
     prefix: keyText.default('').meta({ description: 'Prefix of the keys' }),
@@ -63,7 +63,7 @@ const commandBody = z.discriminatedUnion('action', [
 ])
 
 /** The scope that a service key needs for actions of one kind. */
-const scopeOf = (namespace: string, kind: 'read' | 'write'): string => `kv:namespace:${namespace}:${kind}`
+export const scopeOf = (namespace: string, kind: 'read' | 'write'): string => `kv:namespace:${namespace}:${kind}`
 
 type Command = z.output<typeof commandBody>
 

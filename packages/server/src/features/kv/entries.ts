@@ -37,6 +37,14 @@ export interface KeyRange {
   readonly limit: number
 }
 
+/** An entry without its value; times are milliseconds since 1970. */
+export interface ListedEntry {
+  readonly key: string
+  readonly valueBytes: number
+  readonly writtenAtMs: number
+  readonly expiresAtMs: number | null
+}
+
 export interface Entries {
   /** Creates the tables or migrates them to the current version. */
   prepare(): Promise<void>
@@ -48,9 +56,27 @@ export interface Entries {
   remove(namespace: Written, key: string): Promise<void>
   /** In order of code points. */
   list(namespace: string, range: KeyRange): Promise<{ keys: readonly string[]; hasMore: boolean }>
+  /** As `list`, with what an administrator sees of each entry. */
+  browse(namespace: string, range: KeyRange): Promise<{ entries: readonly ListedEntry[]; hasMore: boolean }>
+  /** Null if absent. */
+  findEntry(namespace: string, key: string): Promise<(ListedEntry & { readonly value: string }) | null>
   /** Removes expired rows. */
   sweep(): Promise<void>
 }
+
+interface EntryRow {
+  readonly key: string
+  readonly bytes: unknown
+  readonly written_at: unknown
+  readonly expires_at: unknown
+}
+
+const listedOf = ({ key, bytes, written_at, expires_at }: EntryRow): ListedEntry => ({
+  key,
+  valueBytes: Number(bytes),
+  writtenAtMs: Number(written_at),
+  expiresAtMs: expires_at === null ? null : Number(expires_at),
+})
 
 export function createEntries(engine: Sql, clock: Clock): Entries {
   const database = engine.database({ namespace: kvNamespace, instanceId: null })
@@ -60,6 +86,19 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
 
   const at = (namespace: string, key: string): SqlText => sql`namespace = ${namespace} AND key = ${key}`
   const isThere = (): SqlText => sql`value IS NOT NULL AND (expires_at IS NULL OR expires_at > ${clock.now()})`
+
+  /** Both engines know the length without reading the value. */
+  const shown = sql`key, octet_length(value) AS bytes, written_at, expires_at`
+
+  /** The entries of a range that are there, one more than its limit. */
+  function inRange(namespace: string, { prefix, after, limit }: KeyRange): SqlText {
+    const conditions = [sql`namespace = ${namespace}`, isThere()]
+    const end = findPrefixEnd(prefix)
+    if (after !== null) conditions.push(sql`key > ${after}`)
+    else if (prefix !== '') conditions.push(sql`key >= ${prefix}`)
+    if (end !== null) conditions.push(sql`key < ${end}`)
+    return sql`WHERE ${join(conditions, ' AND ')} ORDER BY key LIMIT ${limit + 1}`
+  }
 
   /**
    * The writing statement checks the interval on the current row, so only one of several concurrent writes succeeds. A
@@ -108,16 +147,23 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
       await database.write((tx) => tx.run(sql`DELETE FROM ${entries} WHERE ${at(namespace.name, key)}`))
     },
 
-    async list(namespace, { prefix, after, limit }) {
-      const conditions = [sql`namespace = ${namespace}`, isThere()]
-      const end = findPrefixEnd(prefix)
-      if (after !== null) conditions.push(sql`key > ${after}`)
-      else if (prefix !== '') conditions.push(sql`key >= ${prefix}`)
-      if (end !== null) conditions.push(sql`key < ${end}`)
-      const rows = await database.all<{ key: string }>(
-        sql`SELECT key FROM ${entries} WHERE ${join(conditions, ' AND ')} ORDER BY key LIMIT ${limit + 1}`,
-      )
+    async list(namespace, range) {
+      const { limit } = range
+      const rows = await database.all<{ key: string }>(sql`SELECT key FROM ${entries} ${inRange(namespace, range)}`)
       return { keys: rows.slice(0, limit).map(({ key }) => key), hasMore: rows.length > limit }
+    },
+
+    async browse(namespace, range) {
+      const { limit } = range
+      const rows = await database.all<EntryRow>(sql`SELECT ${shown} FROM ${entries} ${inRange(namespace, range)}`)
+      return { entries: rows.slice(0, limit).map(listedOf), hasMore: rows.length > limit }
+    },
+
+    async findEntry(namespace, key) {
+      const [row] = await database.all<EntryRow & { value: string }>(
+        sql`SELECT ${shown}, value FROM ${entries} WHERE ${at(namespace, key)} AND ${isThere()}`,
+      )
+      return row ? { ...listedOf(row), value: row.value } : null
     },
 
     async sweep() {

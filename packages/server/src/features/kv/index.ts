@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
+import { createBrowseEndpoints } from './browse-endpoints.ts'
 import { createKvEndpoint, type KvEndpointDeps } from './endpoints.ts'
 import { createEntries } from './entries.ts'
 
@@ -18,7 +19,7 @@ export function createKv({ sql, clock, ...served }: KvDeps): Feature {
 
   return {
     name: 'kv',
-    endpoints: [createKvEndpoint({ entries, ...served })],
+    endpoints: [createKvEndpoint({ entries, ...served }), ...createBrowseEndpoints({ entries, ...served })],
 
     /** Creates the tables when the first namespace is declared. */
     async configure({ kv: configured }) {

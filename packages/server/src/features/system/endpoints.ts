@@ -19,7 +19,7 @@ import { describeSchema, type SchemaDescription } from './schema.ts'
  */
 export type SystemConfig = Pick<
   Config,
-  'mode' | 'namespaces' | 'buckets' | 'rooms' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'
+  'mode' | 'namespaces' | 'buckets' | 'rooms' | 'kv' | 'sql' | 'vector' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'
 >
 
 export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {

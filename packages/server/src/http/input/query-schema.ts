@@ -3,6 +3,7 @@
  * OpenAPI (type, bounds, default) come from the same declaration.
  */
 import { z } from 'zod'
+import { findDatetime } from '../../base/text/datetime.ts'
 
 /** An optional text that the feature parses. */
 export const textParam = (description: string) => z.string().optional().meta({ description })
@@ -102,6 +103,20 @@ export const flagParam = (description: string) =>
       return z.NEVER
     })
     .meta({ type: 'string', enum: ['0', '1'], [defaultKey]: '0', description })
+
+/** An optional instant, in milliseconds since 1970. */
+export const datetimeParam = (description: string) =>
+  z
+    .string()
+    .optional()
+    .transform((text, context) => {
+      if (text === undefined) return undefined
+      const found = findDatetime(text)
+      if (found !== null) return Date.parse(found)
+      context.addIssue({ code: 'custom', message: 'must be an ISO 8601 date or time', params: { code: 'type' } })
+      return z.NEVER
+    })
+    .meta({ type: 'string', format: 'date-time', description })
 
 /** An optional enum value. An empty text is invalid, not absent. */
 export const wordParam = <const Word extends string>(words: readonly Word[], description?: string) =>

@@ -34,6 +34,8 @@ export const functionsAccess = {
     send: (client: Client) => client.post('/api/functions/jobs/none/cancel', undefined),
   },
   'functions.listSchedules': { ...reader, send: (client: Client) => client.get('/api/functions/schedules') },
+  'functions.listQueues': { ...reader, send: (client: Client) => client.get('/api/functions/queues') },
+  'functions.listHosts': { ...reader, send: (client: Client) => client.get('/api/functions/hosts') },
   'functions.pauseQueue': {
     ...missing,
     send: (client: Client) => client.post('/api/functions/queues/none/pause', undefined),

@@ -42,6 +42,18 @@ export const kvMatrix = {
     scope: 'kv:namespace:denied:read',
     send: (client: Client) => client.post(kvPath('denied'), { action: 'get', key: 'x' }),
   },
+  'kv.list': {
+    kind: 'service',
+    scope: 'kv:namespace:denied:read',
+    send: (client: Client) => client.get(kvPath('denied')),
+  },
+  // There is no such entry: who may read gets 404.
+  'kv.get': {
+    kind: 'service',
+    scope: 'kv:namespace:denied:read',
+    isJudgedByBody: true,
+    send: (client: Client) => client.get(`${kvPath('denied')}/entry?key=x`),
+  },
 } as const
 
 export const kvScopes = ['kv:namespace:denied:read', 'kv:namespace:denied:write'] as const

@@ -2,7 +2,7 @@
 import type { RoomEngine, RoomKey } from '../../../src/features/rooms/engine/ports.ts'
 
 export function viewOf(engine: RoomEngine, key: RoomKey) {
-  const view = engine.find(key, { after: null, bytesMax: Number.POSITIVE_INFINITY })
+  const view = engine.find(key, { after: null, bytesMax: Number.POSITIVE_INFINITY, previewBytes: null })
   if (!view) return null
   const { shared, server, metadata, players, ...rest } = view
   return {

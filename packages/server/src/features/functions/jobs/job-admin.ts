@@ -1,4 +1,4 @@
-/** Jobs for operators: list, inspect, retry, cancel, pause and resume; and how many there are. */
+/** Jobs for operators: list, inspect, retry, cancel, pause and resume. */
 import type { Clock } from '../../../base/clock.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
@@ -9,6 +9,7 @@ import {
 } from '../../../limits/function-jobs.ts'
 import type { JobKind, JobStatus } from './job.ts'
 import { lockKeys, promoteNext, storedError } from './job-leases.ts'
+import { createJobTotals, type JobCounts } from './job-totals.ts'
 import type { JobTables } from './migrations.ts'
 
 /** A job as it is stored; times are milliseconds since 1970. */
@@ -36,18 +37,10 @@ export interface JobFilter {
   readonly before: number | null
 }
 
-export interface JobTotals {
-  readonly byStatus: Readonly<Record<JobStatus, number>>
-  /** Characters of the input of unfinished jobs. */
-  readonly chars: number
-  /** When the oldest due job was due; null where none is. */
-  readonly dueSinceMs: number | null
-}
-
 /** `refused`: the job's state does not permit it. */
 export type Changed = 'changed' | 'refused' | 'missing'
 
-export interface JobAdmin {
+export interface JobAdmin extends JobCounts {
   /** The newest first. */
   list(filter: JobFilter, limit: number): Promise<readonly StoredJob[]>
   find(id: string): Promise<(StoredJob & { readonly input: string }) | null>
@@ -60,9 +53,6 @@ export interface JobAdmin {
   pause(name: string): Promise<void>
   resume(name: string): Promise<void>
   paused(): Promise<ReadonlySet<string>>
-  totals(): Promise<JobTotals>
-  /** Unfinished jobs and the characters of their input. */
-  backlog(): Promise<{ readonly jobs: number; readonly chars: number }>
   /** The ids of these that are of jobs which may run again: unfinished and dead ones. */
   findRepeatable(ids: readonly string[]): Promise<ReadonlySet<string>>
   /** Deletes finished jobs beyond age and number; starts no transaction after the signal. */
@@ -172,28 +162,7 @@ export function createJobAdmin(tables: JobTables, clock: Clock): JobAdmin {
       const rows = await database.all<{ function: string }>(sql`SELECT function FROM ${queues}`)
       return new Set(rows.map((row) => row.function))
     },
-    async totals() {
-      const [counts, [backlog], [due]] = await Promise.all([
-        database.all<{ status: JobStatus; count: unknown }>(
-          sql`SELECT status, count(*) AS count FROM ${jobs} GROUP BY status`,
-        ),
-        database.all<{ chars: unknown }>(
-          sql`SELECT coalesce(sum(chars), 0) AS chars FROM ${jobs} WHERE finished_at IS NULL`,
-        ),
-        database.all<{ due: unknown }>(
-          sql`SELECT min(run_at) AS due FROM ${jobs} WHERE ready = 1 AND run_at <= ${clock.now()}`,
-        ),
-      ])
-      const byStatus = { waiting: 0, running: 0, done: 0, failed: 0, dead: 0 }
-      for (const { status, count } of counts) byStatus[status] = Number(count)
-      return { byStatus, chars: Number(backlog?.chars), dueSinceMs: timeOf(due?.due ?? null) }
-    },
-    async backlog() {
-      const [row] = await database.all<{ jobs: unknown; chars: unknown }>(
-        sql`SELECT count(*) AS jobs, coalesce(sum(chars), 0) AS chars FROM ${jobs} WHERE finished_at IS NULL`,
-      )
-      return { jobs: Number(row?.jobs), chars: Number(row?.chars) }
-    },
+    ...createJobTotals(tables, clock),
     async findRepeatable(ids) {
       const rows = await database.all<{ id: string }>(
         sql`SELECT id FROM ${jobs} WHERE ${dialect.inList(sql`id`, ids, 'text')} AND status <> 'done'`,

@@ -9,7 +9,7 @@ import { functionJobsListed, functionJobsListedMax, scheduleRunsListed } from '.
 import type { Background } from '../background.ts'
 import { jobStatuses } from './job.ts'
 import type { Changed, JobAdmin } from './job-admin.ts'
-import { formatJob, formatTimes, jobSchema, scheduleSchema } from './job-schemas.ts'
+import { formatJob, formatQueues, formatTimes, jobSchema, queueSchema, scheduleSchema } from './job-schemas.ts'
 
 export interface JobEndpointsDeps {
   readonly background: Background
@@ -162,6 +162,20 @@ function queueEndpoints({ background }: JobEndpointsDeps): readonly Endpoint[] {
     return found.name
   }
   return [
+    endpoint({
+      ...jobsCommon,
+      scope: functionsReadScope,
+      name: 'functions.listQueues',
+      method: 'GET',
+      paths: ['/api/functions/queues'],
+      summary: 'List the queues and functions with jobs, and how many jobs each has',
+      replies: { 200: { description: 'By name', schema: z.object({ items: z.array(queueSchema) }) } },
+      async handle() {
+        const { parts, declared } = background
+        if (!parts) return json({ items: [] })
+        return json({ items: formatQueues(declared.functions.values(), await parts.admin.queues()) })
+      },
+    }),
     endpoint({
       ...jobsCommon,
       name: 'functions.pauseQueue',

@@ -1,8 +1,10 @@
 /** Schemas and forms of the endpoints of jobs. */
 import { z } from 'zod'
+import type { BackgroundFunction } from '../background.ts'
 import type { ScheduleTimes } from '../schedules/schedules.ts'
-import { jobStatuses } from './job.ts'
+import { type JobStatus, jobStatuses } from './job.ts'
 import type { StoredJob } from './job-admin.ts'
+import type { QueueTotals } from './job-totals.ts'
 
 export const jobSchema = z.object({
   id: z.string(),
@@ -27,6 +29,14 @@ export const scheduleSchema = z.object({
   runs: z.array(jobSchema).meta({ description: 'The latest runs, the newest first' }),
 })
 
+export const queueSchema = z.object({
+  name: z.string().meta({ description: 'The queue, or the function where it has none' }),
+  function: z.string(),
+  kind: z.string(),
+  pausedAt: z.string().nullable(),
+  counts: z.record(z.enum(jobStatuses), z.int()).meta({ description: 'Jobs that are stored, by status' }),
+})
+
 const timeOf = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
 export const formatJob = (job: StoredJob): z.output<typeof jobSchema> => ({
@@ -42,6 +52,25 @@ export const formatJob = (job: StoredJob): z.output<typeof jobSchema> => ({
   finishedAt: timeOf(job.finishedAtMs),
   error: job.error,
 })
+
+/** By name; functions without stored jobs are included. */
+export function formatQueues(
+  functions: Iterable<Pick<BackgroundFunction, 'name' | 'queue' | 'kind'>>,
+  { counts, pausedAtMs }: QueueTotals,
+): z.output<typeof queueSchema>[] {
+  const items = [...functions].map(({ name, queue, kind }) => {
+    const stored = counts.filter((count) => count.function === name)
+    const countOf = (status: JobStatus): number => stored.find((count) => count.status === status)?.count ?? 0
+    return {
+      name: queue ?? name,
+      function: name,
+      kind,
+      pausedAt: timeOf(pausedAtMs.get(name) ?? null),
+      counts: Object.fromEntries(jobStatuses.map((status) => [status, countOf(status)])) as Record<JobStatus, number>,
+    }
+  })
+  return items.sort((one, other) => (one.name < other.name ? -1 : 1))
+}
 
 export const formatTimes = ({ nextMs, lastMs }: ScheduleTimes) => ({
   // A pattern without a further time has none that a date can express.

@@ -50,6 +50,7 @@ export function createLogEndpoint({ lines, secret, projectFolder }: LogEndpointD
       'The lines that this node keeps in memory, in the order of their time: the latest ones, or those after `cursor`. Values of secrets are replaced. With several nodes, each has the lines of the functions that it has run.',
     query: z.object({
       function: textParam('Only lines of this function'),
+      requestId: textParam('Only lines of this request, or of the job with this id'),
       level: wordParamOr(logLevels, 'debug', 'The least level'),
       limit: limitParam({ default: recentLinesListed, max: recentLinesListedMax }),
       cursor: cursorParam('`cursor` of an earlier response: only lines after it'),
@@ -61,11 +62,11 @@ export function createLogEndpoint({ lines, secret, projectFolder }: LogEndpointD
         schema: z.object({ items: z.array(lineSchema), cursor: z.string(), gap: z.boolean() }),
       },
     },
-    handle({ query: { function: name = null, level, limit, cursor } }) {
-      const list = [name, level]
+    handle({ query: { function: name = null, requestId = null, level, limit, cursor } }) {
+      const list = [name, level, requestId]
       const [of, seq] = cursor === undefined ? [node, null] : cursors.parse(list, cursor)
       const after = of === node ? seq : 0
-      const found = lines.find({ function: name, level, after, limit, bytesMax: recentLinesListedBytes })
+      const found = lines.find({ function: name, level, requestId, after, limit, bytesMax: recentLinesListedBytes })
       return json({
         items: found.items.map(format),
         cursor: cursors.format(list, [node, found.last]),

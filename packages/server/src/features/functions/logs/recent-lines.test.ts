@@ -16,7 +16,14 @@ const line = (message: string, of = 'a', level: FunctionLine['level'] = 'info'):
   requestId: 'r',
   location: null,
 })
-const all: LineFilter = { function: null, level: 'debug', after: null, limit: 1_000_000, bytesMax: 1e12 }
+const all: LineFilter = {
+  function: null,
+  level: 'debug',
+  requestId: null,
+  after: null,
+  limit: 1_000_000,
+  bytesMax: 1e12,
+}
 const messages = (lines: RecentLines, filter: Partial<LineFilter> = {}) =>
   lines.find({ ...all, ...filter }).items.map(({ message }) => message)
 

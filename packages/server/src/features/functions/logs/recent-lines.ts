@@ -35,6 +35,8 @@ export interface LineFilter {
   readonly function: string | null
   /** The least level. */
   readonly level: HostLogLevel
+  /** Only lines of this request, or of the job with this id; null for all. */
+  readonly requestId: string | null
   /** Only lines after it; null for the latest lines. */
   readonly after: number | null
   readonly limit: number
@@ -77,11 +79,14 @@ export class RecentLines {
     while (this.#lines.size > recentLinesMax || this.#bytes > recentLinesBytesMax) this.#drop(this.#largest())
   }
 
-  find({ function: name, level, after, limit, bytesMax }: LineFilter): FoundLines {
+  find({ function: name, level, requestId, after, limit, bytesMax }: LineFilter): FoundLines {
     const least = logLevels.indexOf(level)
     const matching = [...this.#lines.values()].filter(
       (line) =>
-        line.seq > (after ?? 0) && (name === null || line.function === name) && logLevels.indexOf(line.level) >= least,
+        line.seq > (after ?? 0) &&
+        (name === null || line.function === name) &&
+        (requestId === null || line.requestId === requestId) &&
+        logLevels.indexOf(line.level) >= least,
     )
     // The latest lines are taken from the end.
     if (after === null) matching.reverse()

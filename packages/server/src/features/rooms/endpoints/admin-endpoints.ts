@@ -2,14 +2,20 @@
 import { z } from 'zod'
 import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
-import { cursorParam, limitParam } from '../../../http/input/query-schema.ts'
+import { cursorParam, integerParam, limitParam } from '../../../http/input/query-schema.ts'
 import { fitItems } from '../../../http/replies/large-responses.ts'
 import { createListCursors } from '../../../http/replies/list-cursor.ts'
 import { json, jsonText } from '../../../http/replies/reply.ts'
-import { roomListLimit, roomListLimitMax, roomNameCharsMax } from '../../../limits/rooms.ts'
+import {
+  roomListLimit,
+  roomListLimitMax,
+  roomNameCharsMax,
+  roomPreviewBytesMin,
+  roomStateBytesMax,
+} from '../../../limits/rooms.ts'
 import type { RoomView } from '../engine/ports.ts'
 import { listNameOf } from './room-page.ts'
-import { metadataSchema, occupancySchema, readScope, roomSchema, tag, writeScope } from './schemas.ts'
+import { metadataSchema, namespaceSchema, occupancySchema, readScope, roomSchema, tag, writeScope } from './schemas.ts'
 import type { Summaries } from './summaries.ts'
 
 export interface AdminEndpointsDeps {
@@ -21,16 +27,39 @@ export interface AdminEndpointsDeps {
 }
 
 const listSchema = z.object({
+  namespace: namespaceSchema.optional().meta({ description: 'Only rooms of this namespace' }),
   limit: limitParam({ default: roomListLimit, max: roomListLimitMax }),
   cursor: cursorParam(),
 })
-const inspectSchema = roomSchema.extend({ cursor: cursorParam('`cursor` of the previous page of players') })
+const inspectSchema = roomSchema.extend({
+  cursor: cursorParam('`cursor` of the previous page of players'),
+  preview: integerParam({
+    min: roomPreviewBytesMin,
+    max: roomStateBytesMax,
+    description: 'States of more bytes are cut to about this size, and are listed in `previews`',
+  }),
+})
 const playerSchema = roomSchema.extend({ userId: z.string().min(1).max(roomNameCharsMax) })
 
 const truncated = z.literal(true).optional()
+const loadSchema = z
+  .object({
+    messagesPerSecond: z.number().meta({ description: 'Actions, signals and presence received' }),
+    tickMs: z.number().meta({ description: 'Mean duration of the ticks with something to send' }),
+    stateBytes: z.int().meta({ description: 'Of all its states together' }),
+  })
+  .meta({ description: 'Over the last 10 seconds' })
 const okSchema = z.object({ ok: z.literal(true) })
 const roomListSchema = z.object({
-  rooms: z.array(z.object({ namespace: z.string(), roomId: z.string(), occupancy: occupancySchema })),
+  rooms: z.array(
+    z.object({
+      namespace: z.string(),
+      roomId: z.string(),
+      occupancy: occupancySchema,
+      load: loadSchema,
+      node: z.string().nullable().meta({ description: 'The session of the node that runs it; null in one process' }),
+    }),
+  ),
   cursor: z.string().nullable(),
   truncated,
 })
@@ -51,10 +80,17 @@ const viewSchema = z.object({
       at: z.string(),
       userId: z.string(),
       actionType: z.string(),
+      payload: z.string().nullable().meta({
+        description: 'As JSON, with secrets hidden, cut to 512 characters; null if absent or above 4 KiB',
+      }),
       durationMs: z.number(),
       error: z.string().nullable(),
     }),
   ),
+  load: loadSchema,
+  previews: z
+    .array(z.string())
+    .meta({ description: 'States that were cut: `shared`, `server`, `metadata`, `player:ID`' }),
   truncated,
   cursor: z.string().nullable(),
 })
@@ -81,12 +117,14 @@ function listEndpoint({ summaries, itemsBytesMax, secret }: AdminEndpointsDeps):
       200: { description: 'Ordered by namespace and id; `cursor` is null on the last page', schema: roomListSchema },
     },
     async handle({ query }) {
-      const [after] = query.cursor === undefined ? [null] : cursors.parse([], query.cursor)
-      const { rooms: found, hasMore } = await summaries.list({ limit: query.limit, after })
-      const listed = found.map(({ key, occupancy }) => ({ namespace: key.namespace, roomId: key.id, occupancy }))
+      const { namespace = null, limit } = query
+      const list = [namespace]
+      const [after] = query.cursor === undefined ? [null] : cursors.parse(list, query.cursor)
+      const { rooms: found, hasMore } = await summaries.list({ namespace, limit, after })
+      const listed = found.map(({ key, ...room }) => ({ namespace: key.namespace, roomId: key.id, ...room }))
       const { items: rooms, isCut } = await fitItems(listed, itemsBytesMax())
       const last = isCut || hasMore ? found[rooms.length - 1] : undefined
-      const cursor = last ? cursors.format([], [listNameOf(last.key)]) : null
+      const cursor = last ? cursors.format(list, [listNameOf(last.key)]) : null
       return json({ rooms, cursor, ...(isCut ? { truncated: true } : {}) })
     },
   })
@@ -106,10 +144,14 @@ function inspectEndpoint({ summaries, itemsBytesMax, secret }: AdminEndpointsDep
     replies: { 200: { description: 'The room', schema: viewSchema } },
     errors: [404],
     async handle({ query }) {
-      const { cursor, ...key } = query
+      const { cursor, preview = null, ...key } = query
       const list = [key.namespace, key.id]
       const [after] = cursor === undefined ? [null] : cursors.parse(list, cursor)
-      const view = await summaries.inspect(key, { after, bytesMax: itemsBytesMax() })
+      const view = await summaries.inspect(key, {
+        after,
+        bytesMax: itemsBytesMax(),
+        previewBytes: preview,
+      })
       if (!view) throw notFound('Room')
       return jsonText(viewText(view, (userId) => cursors.format(list, [userId])))
     },

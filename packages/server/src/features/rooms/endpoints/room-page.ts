@@ -2,6 +2,8 @@
 import type { RoomKey } from '../engine/ports.ts'
 
 export interface RoomPage {
+  /** Only rooms of this namespace; null for all. */
+  readonly namespace: string | null
   readonly limit: number
   /** The name of the last room of the previous page; null for the first page. */
   readonly after: string | null
@@ -12,7 +14,9 @@ export const listNameOf = ({ namespace, id }: RoomKey): string => `${namespace}/
 
 /** The rooms of a page, in order; one more than the limit if more rooms follow. */
 export function takePage<Room extends { readonly key: RoomKey }>(rooms: readonly Room[], page: RoomPage): Room[] {
-  const named = rooms.map((room) => [listNameOf(room.key), room] as const)
+  const { namespace } = page
+  const listed = namespace === null ? rooms : rooms.filter(({ key }) => key.namespace === namespace)
+  const named = listed.map((room) => [listNameOf(room.key), room] as const)
   const following = page.after === null ? named : named.filter(([name]) => name > (page.after as string))
   const sorted = following.sort(([one], [other]) => (one < other ? -1 : 1))
   return sorted.slice(0, page.limit + 1).map(([, room]) => room)

@@ -2,7 +2,7 @@
  * Rooms as HTTP shows them, on any node: metadata and occupancy, and for administrators the complete state. Rooms in
  * memory are read from their node, others from the store. Callers have been authorized before.
  */
-import type { RoomEngine, RoomKey, RoomOccupancy, RoomView, ViewPage } from '../engine/ports.ts'
+import type { RoomEngine, RoomKey, RoomLoadReport, RoomOccupancy, RoomView, ViewPage } from '../engine/ports.ts'
 import type { StoredRoom } from '../store.ts'
 import { type RoomPage, takePage } from './room-page.ts'
 
@@ -14,6 +14,9 @@ export interface RoomSummary {
 export interface ListedRoom {
   readonly key: RoomKey
   readonly occupancy: RoomOccupancy
+  readonly load: RoomLoadReport
+  /** The name of the node that runs it; null in a single process. */
+  readonly node: string | null
 }
 
 /** Requests between nodes. */
@@ -124,7 +127,11 @@ export class Summaries {
   private listLocal(page: RoomPage): ListedRoom[] {
     const { engine } = this.deps
     const rooms = engine.list().map((key) => ({ key }))
-    return takePage(rooms, page).map(({ key }) => ({ key, occupancy: engine.findOccupancy(key) ?? noOccupancy }))
+    const node = this.deps.ownName()
+    return takePage(rooms, page).flatMap(({ key }) => {
+      const [occupancy, load] = [engine.findOccupancy(key), engine.findLoad(key)]
+      return occupancy && load ? [{ key, occupancy, load, node }] : []
+    })
   }
 
   private async hibernateLocal(key: RoomKey): Promise<boolean> {

@@ -5,7 +5,7 @@
  */
 import type { RoomLeaveReason } from '../../../config/sections/rooms/room-code.ts'
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
-import { actionResultBytesMax, memberStateBytesMax, recentActionsMax } from '../../../limits/rooms.ts'
+import { actionResultBytesMax, memberStateBytesMax } from '../../../limits/rooms.ts'
 import { ActionError } from './handlers/action-error.ts'
 import { HandlerExecutor, ownHandler } from './handlers/handler-executor.ts'
 import { Membership } from './membership.ts'
@@ -15,7 +15,8 @@ import { rejectCommand, rejectOverload, responseText, signalText } from './messa
 import type { Journal } from './persistence/journal.ts'
 import type { RoomData } from './persistence/room-data.ts'
 import type { Connection, Player } from './players.ts'
-import type { RecentAction, RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from './ports.ts'
+import type { RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from './ports.ts'
+import { RecentActions, shownPayload } from './recent-actions.ts'
 import { jsonText } from './state/json.ts'
 import type { RoomTimer } from './timers.ts'
 
@@ -47,8 +48,7 @@ export interface CommandProcessorDeps extends Pick<RoomsDeps, 'network' | 'clock
 }
 
 export class CommandProcessor {
-  /** The latest actions, oldest first. */
-  readonly recent: RecentAction[] = []
+  readonly recent = new RecentActions()
   private readonly executor: HandlerExecutor
   private readonly membership: Membership
 
@@ -167,6 +167,7 @@ export class CommandProcessor {
       return
     }
     const startedAtMs = elapsedMs()
+    const shown = shownPayload(payload, command.bytes)
     let body = ''
     this.executor.run({
       name: `action ${actionType}`,
@@ -178,7 +179,15 @@ export class CommandProcessor {
       done: (error) => {
         if (error) body = JSON.stringify({ actionType, ...error })
         this.respond(id, player.userId, requestId, body)
-        this.record(player.userId, actionType, elapsedMs() - startedAtMs, error?.message ?? null)
+        this.deps.counts.actions += 1
+        this.recent.add({
+          atMs: this.deps.clock.now(),
+          userId: player.userId,
+          actionType,
+          payload: shown,
+          durationMs: elapsedMs() - startedAtMs,
+          error: error?.message ?? null,
+        })
       },
     })
   }
@@ -189,12 +198,6 @@ export class CommandProcessor {
     data.results.keep(userId, requestId, body, elapsedMs())
     journal.addText(`["result",${jsonText(userId)},${jsonText(requestId)},${body}]`)
     network.send(connectionId, [responseText(requestId, body)])
-  }
-
-  private record(userId: string, actionType: string, durationMs: number, error: string | null): void {
-    this.deps.counts.actions += 1
-    if (this.recent.length >= recentActionsMax) this.recent.shift()
-    this.recent.push({ atMs: this.deps.clock.now(), userId, actionType, durationMs, error })
   }
 
   private setMemberState({ id, player }: Connection, { state }: CommandOf<'member_state'>): void {

@@ -211,6 +211,19 @@ export interface RoomView {
   readonly isTruncated: boolean
   /** The latest actions, oldest first. */
   readonly actions: readonly RecentAction[]
+  readonly load: RoomLoadReport
+  /** States of which a preview is shown: `shared`, `server`, `metadata`, or the user id of a player after `player:`. */
+  readonly previews: readonly string[]
+}
+
+/** The load of a room over the last seconds. */
+export interface RoomLoadReport {
+  /** Actions, signals and presence that it has received. */
+  readonly messagesPerSecond: number
+  /** Mean duration of the ticks in which it had something to send. */
+  readonly tickMs: number
+  /** Of all its states together, as JSON. */
+  readonly stateBytes: number
 }
 
 /** A page of the players in a view. */
@@ -219,12 +232,16 @@ export interface ViewPage {
   readonly after: string | null
   /** Limit of the bytes of all states together; one player is always shown. */
   readonly bytesMax: number
+  /** Larger states are shown as previews of about this size; null to show them completely. */
+  readonly previewBytes: number | null
 }
 
 export interface RecentAction {
   readonly atMs: number
   readonly userId: string
   readonly actionType: string
+  /** As JSON, with secrets hidden and cut where it is long; null where it is absent or too large to be kept. */
+  readonly payload: string | null
   readonly durationMs: number
   /** Null if the action succeeded. */
   readonly error: string | null
@@ -240,6 +257,7 @@ export interface RoomEngine {
   sweep(): Promise<void>
   find(key: RoomKey, page: ViewPage): RoomView | null
   findOccupancy(key: RoomKey): RoomOccupancy | null
+  findLoad(key: RoomKey): RoomLoadReport | null
   /** Current metadata of a room in memory. */
   findMetadata(key: RoomKey): object | null
   /** Whether players with an open socket occupy all seats; false for a room that is not in memory. */

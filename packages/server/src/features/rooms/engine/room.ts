@@ -10,7 +10,17 @@ import { rejectOverload } from './messages/responses.ts'
 import type { Journal } from './persistence/journal.ts'
 import { type PendingSave, Persistence } from './persistence/persistence.ts'
 import type { RoomData } from './persistence/room-data.ts'
-import type { RoomCommand, RoomDefinition, RoomKey, RoomLease, RoomsDeps, RoomView, ViewPage } from './ports.ts'
+import type {
+  RoomCommand,
+  RoomDefinition,
+  RoomKey,
+  RoomLease,
+  RoomLoadReport,
+  RoomsDeps,
+  RoomView,
+  ViewPage,
+} from './ports.ts'
+import { RoomLoad } from './room-load.ts'
 import { viewRoom } from './room-view.ts'
 
 /** `lost`: its lease ended; `failed`: it could not be created; `destroyed`: its state has expired. */
@@ -38,6 +48,7 @@ export class Room {
   private readonly fanout: Fanout
   private readonly processor: CommandProcessor
   private readonly persistence: Persistence
+  private readonly load: RoomLoad
   private readonly tasks: Task[] = []
   private state: 'open' | 'closing' | 'gone' = 'open'
   private isDraining = false
@@ -52,6 +63,7 @@ export class Room {
     private readonly world: RoomWorld,
     private readonly parts: RoomParts,
   ) {
+    this.load = new RoomLoad(world.elapsedMs)
     this.fanout = new Fanout({ ...world, ...parts, epoch: this.epoch })
     this.processor = new CommandProcessor({
       ...world,
@@ -108,6 +120,7 @@ export class Room {
 
   /** Queues a command, or rejects it with `RATE_LIMITED` where the queue is full. */
   receive(command: RoomCommand): void {
+    if ('bytes' in command) this.load.received()
     // These concern a socket, not the state of the room: they do not wait for a handler.
     if (command.type === 'slow' || command.type === 'drained') this.processor.perform(command)
     else if (this.parts.inbox.push(command)) this.drainQueue()
@@ -131,7 +144,7 @@ export class Room {
   /** Sends the deltas and messages of a tick. */
   flush(): void {
     if (this.isGone || !this.stillOwned()) return
-    this.fanout.flush(this.world.elapsedMs())
+    this.load.tick(() => this.fanout.flush(this.world.elapsedMs()))
     if (this.fanout.isMembersSyncDue) this.world.onDirty(this)
   }
 
@@ -195,7 +208,15 @@ export class Room {
 
   /** A page of the room for administrators. */
   view(page: ViewPage): RoomView {
-    return viewRoom(this.data, { key: this.key, epoch: this.epoch, actions: [...this.processor.recent] }, page)
+    const { key, epoch, loadReport } = this
+    return viewRoom(this.data, { key, epoch, load: loadReport, recent: this.processor.recent }, page)
+  }
+
+  get loadReport(): RoomLoadReport {
+    const { shared, server, metadata, players } = this.data
+    let stateBytes = shared.sizeBytes + server.sizeBytes + metadata.sizeBytes
+    for (const { state } of players) stateBytes += state.sizeBytes
+    return { ...this.load.report(), stateBytes }
   }
 
   /** Processes queued work until a handler is asynchronous. */

@@ -18,6 +18,7 @@ import {
   type RoomEngineStats,
   type RoomKey,
   type RoomLease,
+  type RoomLoadReport,
   type RoomOccupancy,
   type RoomsDeps,
   type RoomView,
@@ -145,6 +146,10 @@ class Engine implements RoomEngine {
 
   findOccupancy(key: RoomKey): RoomOccupancy | null {
     return this.findRoom(key)?.data.players.occupancy ?? null
+  }
+
+  findLoad(key: RoomKey): RoomLoadReport | null {
+    return this.findRoom(key)?.loadReport ?? null
   }
 
   findMetadata(key: RoomKey): object | null {
