@@ -6,7 +6,9 @@ import { backupCommand } from './commands/backup.ts'
 import { devCommand } from './commands/dev.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { explainCommand } from './commands/explain.ts'
+import { exportCommand } from './commands/export.ts'
 import { functionsCommand } from './commands/functions.ts'
+import { importCommand } from './commands/import.ts'
 import { initCommand } from './commands/init.ts'
 import { keysCommand } from './commands/keys.ts'
 import { migrateCommand } from './commands/migrate.ts'
@@ -53,6 +55,8 @@ const commands: readonly Command[] = [
   secretsCommand,
   roomsCommand,
   functionsCommand,
+  importCommand,
+  exportCommand,
   explainCommand,
   rulesCommand,
   tokenCommand,
@@ -98,10 +102,9 @@ function getCommand(name: string): Command {
   const command = commands.find((known) => known.name === name)
   if (command) return command
   const names = commands.map((known) => known.name)
-  const hint = suggest(name, names) || ` Available: ${names.join(', ')}.`
-  throw new UsageError(
-    name.startsWith('-') ? `${name} comes after a command.${hint}` : `"${name}" is not a command.${hint}`,
-  )
+  const available = ` Available: ${names.join(', ')}.`
+  if (name.startsWith('-')) throw new UsageError(`${name} comes after a command.${available}`)
+  throw new UsageError(`"${name}" is not a command.${suggest(name, names) || available}`)
 }
 
 function formatOverview(): string {

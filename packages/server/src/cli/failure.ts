@@ -7,6 +7,7 @@ const plainNames: ReadonlySet<string> = new Set([
   'EngineError',
   'ApiError',
   'BackupError',
+  'SourceError',
 ])
 
 /** The text for the terminal. */

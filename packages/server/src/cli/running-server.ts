@@ -1,4 +1,5 @@
 /** Finds a running server and its service key, for commands that manage what only a running server has. */
+import type { Config } from '../config/config.ts'
 import { type LoadOptions, load } from '../config/load.ts'
 import { checkFolderFree } from '../engines/disk/folder-lock.ts'
 import { EngineError } from '../engines/sql/error.ts'
@@ -10,11 +11,11 @@ export type RunningServerOptions = LoadOptions & { readonly url?: string | undef
 /** Uses `url`, or else the server that serves the data folder. Throws if there is none. */
 export async function findRunningServer(
   options: RunningServerOptions,
-): Promise<{ readonly url: string; readonly serviceKey: string }> {
+): Promise<{ readonly url: string; readonly serviceKey: string; readonly config: Config }> {
   const given = options.url === undefined ? null : parseAddress(options.url)
-  const { settings } = await load(options, 'release')
+  const { config, settings } = await load(options, 'release')
   const { serviceKey, dataFolder, databaseUrl } = settings
-  return { url: given ?? (databaseUrl === null ? await findServed(dataFolder) : noServer()), serviceKey }
+  return { url: given ?? (databaseUrl === null ? await findServed(dataFolder) : noServer()), serviceKey, config }
 }
 
 async function findServed(dataFolder: string): Promise<string> {

@@ -77,3 +77,15 @@ export const recomputedChars = MiB
 export const effectKeptMinMs = 60 * 60 * 1000
 /** Pages of stored responses that one run of the housekeeping looks at per database. */
 export const effectPagesMax = 100
+
+// Imports and exports of records by the command line
+/** Records of one request of an import, and characters of their JSON: well below the bound of a body. */
+export const importBatchRecords = 200
+export const importBatchChars = 512 * KiB
+/** Faulty records that a run reports before it gives up. */
+export const importFaultsMax = 100
+/** Times that a request is repeated which the server is too busy to answer, and the longest pause before one. */
+export const importAttemptsMax = 10
+export const importPauseMs = 60_000
+/** Records of one page of an export. */
+export const exportPageRecords = 500

@@ -150,6 +150,12 @@ export const featureLogEvents = {
     meaning: 'A change log could not be read; subscriptions lag until it can.',
     action: 'Check the database.',
   },
+  'records.hooks_skipped': {
+    level: 'info',
+    fields: ['table', 'instanceId', 'records', 'key', 'requestId'],
+    meaning: 'An import of so many records left out the functions that run before writes, under the service key `key`.',
+    action: none,
+  },
   'records.instance_rejected': {
     level: 'error',
     fields: ['namespace', 'instanceId', 'reasons'],

@@ -56,6 +56,12 @@ export const matrix: Readonly<Record<string, Access>> = {
         deletes: ['a'],
       }),
   },
+  'records.import': {
+    kind: 'service',
+    scope: 'db:table:denied:write',
+    changes: true,
+    send: (client, base) => client.post(`${base}/batch/import`, { inserts: [{ title: 'new' }] }),
+  },
   'records.batchByFilter': {
     ...write,
     send: (client, base) => client.post(`${base}/batch-by-filter`, { action: 'delete' }),

@@ -1,6 +1,7 @@
 /** `plinth explain`: how the database of a running server runs a query. */
 import { createAdminCall } from '../admin-call.ts'
 import { type Call, type Command, type Terminal, UsageError } from '../command.ts'
+import { parseTableAddress } from '../records/table-address.ts'
 import { findRunningServer } from '../running-server.ts'
 import { configOptions } from '../serve.ts'
 
@@ -46,15 +47,6 @@ interface Explained {
   }
 }
 
-/** The path of a table: `shared.posts` or `team/acme.posts`. Throws `UsageError`. */
-function pathOf(name: string): string {
-  const found = /^([^./]+)(?:\/(.+))?\.([^./]+)$/.exec(name)
-  if (!found) throw new UsageError(`"${name}" is not a table such as shared.posts or team/acme.posts.`)
-  const [, namespace = '', instance, table = ''] = found
-  const parts = [namespace, ...(instance === undefined ? [] : [instance])]
-  return `/${parts.map(encodeURIComponent).join('/')}/tables/${encodeURIComponent(table)}`
-}
-
 /** What the options select, as a path below the table and its parameters. */
 function requestOf({ search, count, 'or-filter': orFilter, ...options }: Call['options']): string {
   if (search !== undefined && count !== undefined) throw new UsageError('--search cannot be combined with --count.')
@@ -77,7 +69,7 @@ function print({ sql, parameters: values, plan, rowsScanned, ms }: Statement, te
 }
 
 async function run({ operands: [table = ''], options, terminal }: Call): Promise<number> {
-  const path = pathOf(table) + requestOf(options)
+  const path = parseTableAddress(table).path + requestOf(options)
   const { url, serviceKey } = await findRunningServer(options)
   const silent = `The server at ${url} did not respond like a Plinth server.`
   const call = createAdminCall({ url, base: '/api/db', serviceKey, silent })

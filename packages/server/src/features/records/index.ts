@@ -27,6 +27,7 @@ import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
 import { observeWrites, type WriteObserver } from './writes/hooks/observed-writes.ts'
+import { createImportEndpoint } from './writes/import.ts'
 import { createPlatformEventWriter, type PlatformEventWriter } from './writes/platform-event-writer.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
 import { createRemovalBounds } from './writes/removal-bounds.ts'
@@ -128,6 +129,7 @@ export function createRecords(deps: RecordsDeps): Records {
     endpoints: [
       ...createReadEndpoints({ resolve, totals, limits, aggregates }),
       ...createWriteEndpoints(writing),
+      createImportEndpoint({ ...writing, log: deps.log }),
       transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),
       ...(deps.rulesTools ? createRulesEndpoints({ ...deps, ...deps.rulesTools, tables, totals, generate }) : []),
     ],

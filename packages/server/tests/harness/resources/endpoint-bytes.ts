@@ -65,7 +65,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   'admin.getUser': { fixedKiB: 256, because: 'metadata of 16 KiB twice, and claims' },
   'admin.createUser': { fixedKiB: 256, because: 'as admin.getUser' },
   'admin.updateUser': { fixedKiB: 256, because: 'as admin.getUser' },
-  ...all('small', 'records.count', 'records.delete', 'records.batchByFilter'),
+  ...all('small', 'records.count', 'records.delete', 'records.batchByFilter', 'records.import'),
   ...all('small', 'subscriptions.check', 'subscriptions.broadcast'),
   ...all('small', 'storage.upload', 'storage.delete', 'storage.metadata', 'storage.updateMetadata'),
   ...all('small', 'storage.signedUrl', 'storage.signedUploadUrl', 'storage.multipartCreate', 'storage.uploadPart'),

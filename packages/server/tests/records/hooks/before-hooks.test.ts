@@ -1,7 +1,13 @@
 /** Hooks that run before a write: on every write path of the records API. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { engines } from '../../harness/engines.ts'
-import { type Hook, type HookedRecords, openHookedRecords, type Row } from '../../harness/records/hooked-records.ts'
+import {
+  type Hook,
+  type HookedRecords,
+  openHookedRecords,
+  type Row,
+  service,
+} from '../../harness/records/hooked-records.ts'
 import { addSlug, paths, refuse, slugify, tables } from './write-paths.ts'
 
 describe.each(engines.map((engine) => [engine.name, engine] as const))('hooks before writes on %s', (_, engine) => {
@@ -76,5 +82,17 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('hooks be
       expect(records.events).toHaveLength(operations.length)
       expect(await records.dump()).toEqual(after)
     })
+  })
+
+  test('[DB-IMPORT-4] an administrator of the dashboard cannot leave out hooks', async () => {
+    setAll(addSlug)
+    const admin = { userId: 'u', email: null, role: 'owner', sessionId: 's', signedInAtMs: 0 }
+    const caller = { ...service, keyName: 'admin:u', admin }
+    const inserts = [{ id: 'p9', title: 'New One' }]
+    const before = await records.dump()
+    const refused = await records.request('records.import', { table: 'posts', body: { inserts, hooks: false }, caller })
+    expect([refused.status, await records.dump()]).toEqual([403, before])
+    expect((await records.request('records.import', { table: 'posts', body: { inserts }, caller })).status).toBe(200)
+    expect(records.events).toHaveLength(1)
   })
 })

@@ -91,6 +91,29 @@ export const paths: readonly (readonly [string, string, HookedRequest, readonly 
     'inserts[0]',
   ],
   [
+    'import',
+    'records.import',
+    { table: 'posts', body: { inserts: [{ title: 'New One' }, { title: 'New Two' }] } },
+    ['insert', 'insert'],
+    'inserts[0]',
+  ],
+  [
+    'import of upserts',
+    'records.import',
+    {
+      table: 'posts',
+      body: {
+        inserts: [
+          { id: 'p1', title: 'New One' },
+          { id: 'p9', title: 'New Two' },
+        ],
+        conflictTarget: 'id',
+      },
+    },
+    ['update', 'insert'],
+    'inserts[0]',
+  ],
+  [
     'update by filter',
     'records.batchByFilter',
     { table: 'posts', body: { action: 'update', filter: [['id', '==', 'p1']], data: { title: 'New One' } } },

@@ -46,10 +46,12 @@ export type Replay = (tx: Transaction, stored: StoredBody) => Promise<string | n
 export interface IdempotencyKey {
   readonly key: string
   /**
-   * Of the content. Null for an effect key: the content may differ in a repeated attempt, errors are not stored since
-   * they have no effect, and the response is kept as long as its job.
+   * Of the content. Null for an effect key: the content may differ in a repeated attempt, and the response is kept as
+   * long as its job.
    */
   readonly fingerprint: string | null
+  /** Whether errors are stored. Those of effects are not, since they have no effect. */
+  readonly storesErrors: boolean
 }
 
 /** Other keys are hexadecimal. */
@@ -58,6 +60,7 @@ const effectPrefix = 'job:'
 export const effectKeyOf = (effectKey: string): IdempotencyKey => ({
   key: `${effectPrefix}${effectKey}`,
   fingerprint: null,
+  storesErrors: false,
 })
 
 /** The condition for the keys of effects. */
@@ -69,7 +72,11 @@ export const jobOfEffect = (key: string): string => key.slice(effectPrefix.lengt
 const keyPattern = new RegExp(`^[ -~]{1,${idempotencyKeyCharsMax}}$`)
 
 /** Null without the header. Throws 400 for a key that is empty, too long or not printable ASCII. */
-export function parseIdempotencyKey(header: string | null, identity: RequestIdentity): IdempotencyKey | null {
+export function parseIdempotencyKey(
+  header: string | null,
+  identity: RequestIdentity,
+  storesErrors = true,
+): IdempotencyKey | null {
   if (header === null) return null
   if (!keyPattern.test(header))
     throw invalidField(
@@ -80,6 +87,7 @@ export function parseIdempotencyKey(header: string | null, identity: RequestIden
   return {
     key: sha256(JSON.stringify([callerKey(identity.caller), identity.method, identity.path, header])),
     fingerprint: sha256(identity.content),
+    storesErrors,
   }
 }
 
@@ -176,7 +184,7 @@ export async function writeOnce(
     )
     return reply
   } catch (error) {
-    if (isMismatch || key.fingerprint === null || !isStorable(error)) throw error
+    if (isMismatch || !key.storesErrors || !isStorable(error)) throw error
     const failure = toResponse({ status: error.status, text: JSON.stringify(error.body()) })
     const storeFailure = async (tx: Transaction): Promise<WriteResponse> => {
       const stored = await findStored(tx, responses, key)

@@ -41,6 +41,10 @@ export interface RunWriteOptions {
   /** Whether the write concerns other tables as well, so that it uses no single table's share of the connections. */
   readonly spansTables?: boolean
   readonly foresees?: Foreseen
+  /** Whether no hook runs before the write. */
+  readonly skipsHooks?: boolean
+  /** Whether an error is the response to a repeated request as well; true by default. */
+  readonly storesErrors?: boolean
 }
 
 /**
@@ -66,13 +70,14 @@ export interface WriteRunnerDeps {
 
 export function createWriteRunner({ budget, onWrite, committed, removals, hooks, clock }: WriteRunnerDeps): RunWrite {
   const lockRows = createRowLocks()
-  return (call, table, shapeOf, work, { spansTables = false, foresees } = {}) => {
+  return (call, table, shapeOf, work, options = {}) => {
+    const { spansTables = false, foresees, skipsHooks = false, storesErrors = true } = options
     const { database, address } = table
     const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
-    const key = keyOf(call)
+    const key = keyOf(call, storesErrors)
     onWrite(address)
-    const found = hooks?.of(address.namespace) ?? null
+    const found = skipsHooks ? null : (hooks?.of(address.namespace) ?? null)
     const covers = (operation: HookOperation): boolean =>
       found?.covers(table.table.name, operation) === true || (spansTables && found !== null)
     const passes = found && operations.some(covers) ? new HookPasses(found, call, lockRows) : null
@@ -119,11 +124,14 @@ export const rehearsalOf = (database: Reader): Transaction => ({
 })
 
 /** Null without the header, except for the writes of jobs. */
-function keyOf({ effectKey, headers, caller, method, path, query, body }: Call): IdempotencyKey | null {
+function keyOf(
+  { effectKey, headers, caller, method, path, query, body }: Call,
+  storesErrors: boolean,
+): IdempotencyKey | null {
   if (effectKey !== undefined) return effectKeyOf(effectKey)
   const header = headers.get('Idempotency-Key')
   if (header === null) return null
   const ifMatch = headers.get('If-Match')
   const content = JSON.stringify([query, body, ...(ifMatch === null ? [] : [ifMatch])])
-  return parseIdempotencyKey(header, { caller, method, path, content })
+  return parseIdempotencyKey(header, { caller, method, path, content }, storesErrors)
 }
