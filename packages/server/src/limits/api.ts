@@ -72,10 +72,11 @@ export const searchTextCharsMax = 2 * KiB
 /** A weight of more would let one field outvote all others in any case. */
 export const searchWeightMax = 100
 /**
- * Characters of a field that searches with a ranking look at: up to 30 ms of tokenizing for a write, and for the
- * highlights of each result.
+ * Characters of a field, and of all fields of a record, that searches with a ranking look at: up to 30 ms of tokenizing
+ * for a write, and for the highlights of each result. A text of so many characters has more words than are searched.
  */
 export const searchedCharsMax = 50_000
+export const searchedRecordCharsMax = 100_000
 /**
  * Terms of a record in the index: an insert of so many takes SQLite some 10 ms, on the event loop. A page of prose has
  * about 300 different words.

@@ -2,6 +2,7 @@
  * Maps a table's rows between SQL and the API: select lists, conversions in both directions, and the statements that
  * write one row. Compiled once per table, so that a request only supplies values.
  */
+import { mapInSlices } from '../../base/concurrency/slices.ts'
 import type { Dialect, ManyColumn } from '../../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { CompleteRow } from '../../query/computed/computed-fields.ts'
@@ -42,8 +43,11 @@ export interface TableRows {
   /** The same for a row that was selected with its version. */
   versionedFromSql(row: RecordRow): VersionedRow
   insert(record: CompleteRow, version: number): SqlText
-  /** Inserts any number of records in one statement; null if one statement per record is as fast. */
-  readonly insertMany: ((records: readonly NewRow[]) => SqlText) | null
+  /**
+   * Inserts any number of records in one statement, which is made in slices of the event loop; null if one statement
+   * per record is as fast.
+   */
+  readonly insertMany: ((records: readonly NewRow[]) => Promise<SqlText>) | null
   /** Text fields with an index. */
   readonly indexedTexts: readonly string[]
   /** Whether an index may reject the record after a change of these fields: a duplicate value or too long a text. */
@@ -113,10 +117,10 @@ function createInsertMany(
     table,
     search ? [...columns, { column: search.column, type: search.type }] : columns,
   )
-  return (records) => {
+  return async (records) => {
     const rows = records.map(({ row, version }) => [...storedOf(row), version])
     const values = columns.map((_, at) => rows.map((row) => row[at] ?? null))
-    return statement(search ? [...values, records.map(({ row }) => search.textOf(row))] : values)
+    return statement(search ? [...values, await mapInSlices(records, ({ row }) => search.textOf(row))] : values)
   }
 }
 

@@ -31,6 +31,7 @@ const config = {
         typos: { schema, search, searchOptions: { typos: true }, access: open },
         strict: { schema, search, searchOptions: { prefix: false }, access: open },
         weighted: { schema, search, access: open },
+        long: { schema, search: ['title', 'body', { field: 'kind', weight: 2 }, 'ownerId'], access: open },
         mixed: { schema, search, searchOptions: tolerant, hidden: ['secret'], access: own },
         bare: { schema, search, searchOptions: tolerant, hidden: ['secret'], access: own },
       },
@@ -231,6 +232,18 @@ describeServer('search with a ranking', { config }, (server) => {
     const characters = times(45_000, (n) => String.fromCodePoint(0x4e00 + ((n * 7919) % 20_000))).join('')
     await insert('typos', { id: 'long-unspaced', body: characters })
     expect(await ids('typos', characters.slice(100, 140))).toEqual(['long-unspaced'])
+  })
+
+  test('[DB-SEARCH-18, DB-SEARCH-19] of all fields, a part is searched and highlighted, the weightiest first', async () => {
+    const text = 'tall '.repeat(10_000)
+    const fields = { title: text, body: text.slice(0, 49_000), kind: 'tall', ownerId: `tall last ${text}beyond` }
+    await insert('long', { id: 'three', ...fields }, { id: 'four', ...fields, body: text })
+    expect(await ids('long', 'last')).toEqual(['three'])
+    expect(await ids('long', 'beyond')).toEqual([])
+    const marked = async (id: string) =>
+      (await page('long', 'tall')).items.find((item: { id: string }) => item.id === id).highlights
+    expect(Object.keys(await marked('three'))).toEqual(['title', 'body', 'kind', 'ownerId'])
+    expect(Object.keys(await marked('four'))).toEqual(['title', 'body', 'kind'])
   })
 
   test('[DB-SEARCH-10] a record is found by its new text and not by its old one, also with typos', async () => {

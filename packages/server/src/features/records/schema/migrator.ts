@@ -2,6 +2,7 @@
  * Migrates databases to the configuration: creates missing tables, extends existing ones, and never loses data without
  * `--apply`. Owns `_tables`, where each database stores the declarations it was last migrated to.
  */
+import { createSlices } from '../../../base/concurrency/slices.ts'
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
@@ -172,7 +173,7 @@ async function runStep(tx: Transaction, table: Table, step: PlanStep): Promise<v
 
 /**
  * Writes the search words of existing rows, for engines whose index does not tokenize text itself. Works in pages,
- * since the rows may not fit in memory.
+ * since the rows may not fit in memory, and in slices of the event loop, since the server may be serving others.
  */
 async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Promise<void> {
   const search = searchColumnOf(table, dialect)
@@ -184,13 +185,17 @@ async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Prom
   const keyOf = (row: SqlRow): SqlText =>
     own ? sql`(${row._owner as string}, ${row.id as string})` : sql`(${row.id as string})`
   const { column, bind, textOf } = search
+  const nextSlice = createSlices()
   for (let last: SqlRow | undefined, isFull = true; isFull; ) {
     const rest = last ? sql` WHERE (${key}) > ${keyOf(last)}` : sql``
     const found: SqlRow[] = await tx.all<SqlRow>(
       sql`SELECT ${owner}"id", ${fields} FROM ${dialect.target(table)}${rest} ORDER BY ${key} LIMIT ${searchFillRows}`,
     )
-    for (const row of found)
+    for (const row of found) {
+      const pause = nextSlice()
+      if (pause) await pause
       tx.send(sql`UPDATE ${dialect.target(table)} SET ${column} = ${bind(textOf(row))} WHERE (${key}) = ${keyOf(row)}`)
+    }
     last = found.at(-1)
     isFull = found.length === searchFillRows
   }

@@ -6,9 +6,9 @@ import { ascii, fold, type SearchWord, wordPattern } from './words.ts'
 /**
  * Highlights words in a text. Returns an HTML-escaped snippet with matching words between the tags, or null if no word
  * matches. A snippet has at most `snippetMarksMax` highlights and `snippetCharsMax` characters of the text; `…` marks
- * omitted text.
+ * omitted text. Of a table with a ranking, matches are looked for in the first `searchedChars` characters.
  */
-export type Highlighter = (text: string) => string | null
+export type Highlighter = (text: string, searchedChars?: number) => string | null
 
 /** Compiles a highlighter for `words`. */
 export function createHighlighter(words: readonly SearchWord[], pre: string, post: string): Highlighter {

@@ -8,6 +8,7 @@ import { highlightTagCharsMax } from '../../../limits/api.ts'
 import { allOf } from '../../../query/expr.ts'
 import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
 import { nearbyOf } from '../../../query/geo/nearby.ts'
+import type { Ranking, Table } from '../../../query/table.ts'
 import { pageWithIncluded } from '../reads/include/included-replies.ts'
 import { includingReader, parseInclude } from '../reads/include/parse-include.ts'
 import type { ListDeps } from '../reads/list.ts'
@@ -21,6 +22,7 @@ import { type RecordRow, withExtra } from '../rows.ts'
 import type { Highlighter } from './highlight.ts'
 import { parseSearch } from './parse-search.ts'
 import { formatSearchCursor, parseSearchCursor } from './search-page-cursor.ts'
+import { searchedTexts, weightedFields } from './terms.ts'
 
 export interface SearchQuery
   extends FilterGroups<string>,
@@ -36,14 +38,21 @@ function parseTag(name: string, tag: string): string {
   return tag
 }
 
-function highlightsOf(call: TableCall, record: RecordRow, highlight: Highlighter): Record<string, string> {
+function highlightsOf({ table }: TableCall, record: RecordRow, highlight: Highlighter): Record<string, string> {
   const highlights: Record<string, string> = {}
-  for (const name of call.table.search) {
+  const chars = table.ranking ? searchedChars(table, table.ranking, record) : null
+  for (const name of table.search) {
     const text = record[name]
-    const marked = typeof text === 'string' ? highlight(text) : null
+    const marked = typeof text === 'string' ? highlight(text, chars ? (chars.get(name) ?? 0) : undefined) : null
     if (marked !== null) highlights[name] = marked
   }
   return highlights
+}
+
+/** How many characters of its fields a record is found by. */
+function searchedChars(table: Table, ranking: Ranking, record: RecordRow): ReadonlyMap<string, number> {
+  const texts = [...searchedTexts(record, weightedFields(table, ranking))]
+  return new Map(texts.map(({ name, text }) => [name, text.length]))
 }
 
 /** The JSON of a row with its highlights, as `withExtra` adds them to a record. */

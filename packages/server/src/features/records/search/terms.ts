@@ -7,6 +7,8 @@ import { isInDictionary } from '../../../engines/term-index/word-entries.ts'
 import {
   dictionaryWordsPerRecordMax,
   indexedWordCharsMax,
+  searchedCharsMax,
+  searchedRecordCharsMax,
   termsPerRecordMax,
   unspacedPartChars,
   unspacedTermStep,
@@ -53,11 +55,23 @@ export function createTermsText(table: Table, ranking: Ranking): (record: Readon
   const fields = weightedFields(table, ranking)
   return (record) => {
     const terms = new RecordTerms(ranking)
-    for (const [name, weight] of fields) {
-      const text = record[name]
-      if (typeof text === 'string') terms.add(text, weight)
-    }
+    for (const { text, weight } of searchedTexts(record, fields)) terms.add(text, weight)
     return JSON.stringify(Object.fromEntries(terms.weights))
+  }
+}
+
+/** The searched part of each text of a record, of `searchedRecordCharsMax` characters together. */
+export function* searchedTexts(
+  record: Readonly<Record<string, unknown>>,
+  fields: ReturnType<typeof weightedFields>,
+): Generator<{ readonly name: string; readonly text: string; readonly weight: number }> {
+  let left = searchedRecordCharsMax
+  for (const [name, weight] of fields) {
+    const value = record[name]
+    if (typeof value !== 'string') continue
+    const text = value.slice(0, Math.min(left, searchedCharsMax))
+    left -= text.length
+    yield { name, text, weight }
   }
 }
 

@@ -74,7 +74,7 @@ async function pretendInserts(write: Write, records: readonly NewRecord[]): Prom
   const version = nextVersion(0, nowMs)
   const rows = records.map(({ row }) => ({ row, version }))
   const statements = call.rows.insertMany
-    ? [call.rows.insertMany(rows)]
+    ? [await call.rows.insertMany(rows)]
     : rows.map(({ row }) => call.rows.insert(row, version))
   if (!write.isRehearsal)
     for (const [index, statement] of statements.entries())
@@ -143,7 +143,7 @@ async function insertTogether(
   for (const [index, row] of rows.entries()) await require(at(index), call.permissions.insert(), row)
   tx.send(sql`SAVEPOINT together`)
   try {
-    await tx.run(insertMany(rows.map((row) => ({ row, version }))))
+    await tx.run(await insertMany(rows.map((row) => ({ row, version }))))
   } catch (error) {
     if (!isOfIndex(error)) throw error
     // Inserting one by one finds the record that failed.
