@@ -7,7 +7,7 @@ import { type Segment, segmentsOf } from './segments.ts'
 import { createSnippet, type Span } from './snippet.ts'
 import { fold } from './words.ts'
 
-/** Characters after the end of a snippet that are read to compare the words in it: more than any word is compared by. */
+/** Characters after the end of a snippet that are read too: more than those by which a word is compared. */
 const lookahead = 4 * indexedWordCharsMax
 
 /** Compiles a highlighter for the terms of a search. Words are marked as a whole. */
@@ -45,9 +45,9 @@ const clusterStart = /\P{M}/gu
 /** Every occurrence of the searched texts in a segment, merged where they overlap or touch. */
 function* spansIn(segment: Segment, terms: readonly SearchTerm[]): Generator<Span> {
   const { text, index, folded } = segment
-  const places = new FoldedPlaces(text, folded)
+  const positions = new FoldedPositions(text, folded)
   for (const [from, to] of occurrences(folded, terms)) {
-    const [start, end] = [places.before(from), places.after(to)]
+    const [start, end] = [positions.before(from), positions.after(to)]
     // Where letters compose across characters, positions are unknown: the segment is marked as a whole.
     if (start === null || end === null) {
       yield { start: index, end: index + text.length }
@@ -58,10 +58,10 @@ function* spansIn(segment: Segment, terms: readonly SearchTerm[]): Generator<Spa
 }
 
 /**
- * The places of a folded text in the text itself. Places are asked for in order: from the last one, doubled steps and
- * then halves lead to the next, so that each character before it is folded about twice.
+ * The positions of a folded text in the text itself. They are read in order: from the last one, doubled steps and then
+ * halves lead to the next, so that each character before it is folded about twice.
  */
-class FoldedPlaces {
+class FoldedPositions {
   readonly #text: string
   readonly #folded: string
   /** The start of a character, and its place. */
