@@ -1,5 +1,6 @@
 /** `plinth rules`: what the access rules of a running server permit. */
 import { type Call, type Command, UsageError } from '../command.ts'
+import { attackRules } from '../rules/attack/attack.ts'
 import { explainRules } from '../rules/explain-rules.ts'
 import { printMatrix } from '../rules/rules-matrix.ts'
 import { configOptions } from '../serve.ts'
@@ -15,7 +16,8 @@ export const rulesCommand: Command = {
     instance: { value: '<id>', help: 'The instance of a dynamic namespace' },
     filter: { value: '<json>', help: 'Conditions of a list' },
     sort: { value: '<fields>', help: 'Order of a list' },
-    json: { help: 'Print the answer of the server' },
+    allow: { value: '<names>', help: 'Findings of an attack that are intended, separated by commas' },
+    json: { help: 'Print JSON' },
     url: { value: '<address>', help: 'Any node of the server (default: the one serving the data folder)' },
     ...configOptions,
   },
@@ -25,8 +27,13 @@ export const rulesCommand: Command = {
   matrix [namespace]                        What anonymous callers, users, owners, other
                                             users and other tenants may do with each table
 
-Nothing is written. Calls a running server with its service key. For a server on PostgreSQL,
-give --url and PLINTH_SERVICE_KEY.`,
+  attack                                    Tries to read and write what belongs to another
+                                            user; exits with 1 if something is open
+
+explain and matrix write nothing. They call a running server with its service key; for a
+server on PostgreSQL, give --url and PLINTH_SERVICE_KEY. attack starts a server of its own,
+with the configuration and functions of the project, on an empty folder that it removes.
+With --url it has a running server explain attempts on stored records instead.`,
   run,
 }
 
@@ -35,6 +42,7 @@ const actions: Readonly<Record<string, { readonly operands: number; readonly run
   {
     explain: { operands: 3, run: explainRules },
     matrix: { operands: 0, run: printMatrix },
+    attack: { operands: 0, run: attackRules },
   }
 
 async function run(call: Call): Promise<number> {

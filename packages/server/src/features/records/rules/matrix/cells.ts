@@ -3,7 +3,7 @@ import { type Assumption, assume } from '../../../../query/assume.ts'
 import type { Expr } from '../../../../query/expr.ts'
 import { exprText } from '../../../../query/expr-text.ts'
 import { type RuleOutline, simplified } from './rule-outline.ts'
-import { emailMark, idMark, isClaimMark, withoutMarks } from './sample-caller.ts'
+import { isClaimMark, isIdentityMark, withoutMarks } from './sample-caller.ts'
 
 /**
  * `user`: any signed-in user. `owner`: every field that a rule compares with the caller's id has it. `otherUser`: no
@@ -18,14 +18,12 @@ export interface Cell {
   readonly condition: string | null
 }
 
-const isIdentity = (value: string): boolean => value === idMark || value === emailMark
-
 /** What is assumed of records for each kind of user. */
 const assumptions: Readonly<Record<Exclude<CallerKind, 'anonymous'>, Assumption>> = {
   user: () => null,
-  owner: (value, isInside) => (!isInside && isIdentity(value) ? true : null),
-  otherUser: (value) => (isIdentity(value) ? false : null),
-  otherTenant: (value) => (isIdentity(value) || isClaimMark(value) ? false : null),
+  owner: (value, isInside) => (!isInside && isIdentityMark(value) ? true : null),
+  otherUser: (value) => (isIdentityMark(value) ? false : null),
+  otherTenant: (value) => (isIdentityMark(value) || isClaimMark(value) ? false : null),
 }
 
 /** One tree of several that must all be true, such as the rule before an update and the one after it. */

@@ -36,12 +36,12 @@ export interface MatrixDeps {
   readonly ruleEvaluator: Pick<RuleEvaluator, 'tablesOf'>
 }
 
-type RuleName = 'read' | 'insert' | 'update.before' | 'update.after' | 'delete'
+export type RuleName = 'read' | 'insert' | 'update.before' | 'update.after' | 'delete'
 
-type Outlines = Readonly<Record<RuleName, RuleOutline>>
+export type Outlines = Readonly<Record<RuleName, RuleOutline>>
 
 /** The rules that an operation must satisfy; a record that is written must be visible to the caller before. */
-const rulesOf: Readonly<Record<MatrixOperation, readonly RuleName[]>> = {
+export const rulesOf: Readonly<Record<MatrixOperation, readonly RuleName[]>> = {
   read: ['read'],
   create: ['insert'],
   update: ['read', 'update.before', 'update.after'],
@@ -79,11 +79,18 @@ function outlinesOf(definition: TableDefinition, findTable: FindTable): Outlines
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-function tableOf(
-  subject: Pick<MatrixTable, 'kind' | 'namespace' | 'name'>,
-  outlines: Outlines,
-  entry: Entry | null,
-): MatrixTable {
+/** A table or bucket with what its rules return. */
+export interface OutlinedTable {
+  readonly definition: TableDefinition
+  /** Null for a bucket. */
+  readonly namespace: NamespaceDefinition | null
+  readonly name: string
+  readonly outlines: Outlines
+  /** Of a dynamic namespace. */
+  readonly entry: Entry | null
+}
+
+function tableOf({ namespace, name, outlines, entry }: OutlinedTable): MatrixTable {
   const cellsOf = (operation: MatrixOperation): Cells => {
     const parts = rulesOf[operation].map((name): CellPart => ({ name, outline: outlines[name] }))
     const cell = (kind: CallerKind): Cell => {
@@ -95,7 +102,9 @@ function tableOf(
   const operations = Object.fromEntries(matrixOperations.map((operation) => [operation, cellsOf(operation)]))
   const named = [...Object.entries(outlines), ...(entry ? [['instance', entry] as const] : [])]
   return {
-    ...subject,
+    kind: namespace ? 'table' : 'bucket',
+    namespace: namespace?.name ?? null,
+    name,
     operations: operations as MatrixTable['operations'],
     reads: [...new Set(named.flatMap(([, { reads }]) => reads))].sort(),
     failures: named.flatMap(([name, { failure }]) => (failure === undefined ? [] : [`${name}: ${messageOf(failure)}`])),
@@ -111,21 +120,23 @@ const findTableIn =
   }
 
 /** Evaluates every rule for the sample callers; in slices, since a configuration may have hundreds of tables. */
-export async function buildMatrix({ namespaces, buckets, ruleEvaluator }: MatrixDeps): Promise<MatrixTable[]> {
+export async function outlineTables({ namespaces, buckets, ruleEvaluator }: MatrixDeps): Promise<OutlinedTable[]> {
   const nextSlice = createSlices()
-  const rows: MatrixTable[] = []
+  const outlined: OutlinedTable[] = []
   for (const namespace of namespaces().values()) {
     const entry = namespace.instance ? entryOf(namespace, ruleEvaluator.tablesOf) : null
     for (const [name, definition] of namespace.tables) {
       const outlines = outlinesOf(definition, findTableIn(namespace))
-      rows.push(tableOf({ kind: 'table', namespace: namespace.name, name }, outlines, entry))
+      outlined.push({ definition, namespace, name, outlines, entry })
       const pause = nextSlice()
       if (pause) await pause
     }
   }
-  for (const [name, { objects }] of buckets()) {
-    const outlines = outlinesOf(objects, ruleEvaluator.tablesOf(null))
-    rows.push(tableOf({ kind: 'bucket', namespace: null, name }, outlines, null))
+  for (const [name, { objects: definition }] of buckets()) {
+    const outlines = outlinesOf(definition, ruleEvaluator.tablesOf(null))
+    outlined.push({ definition, namespace: null, name, outlines, entry: null })
   }
-  return rows
+  return outlined
 }
+
+export const buildMatrix = async (deps: MatrixDeps): Promise<MatrixTable[]> => (await outlineTables(deps)).map(tableOf)

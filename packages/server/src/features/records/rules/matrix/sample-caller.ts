@@ -9,10 +9,13 @@ const markOf = (name: string): string => `⟦${name}⟧`
 
 export const idMark = markOf('auth.id')
 /** Compared with a verified address, a record belongs to the caller as with the id. */
-export const emailMark = markOf('auth.email')
+const emailMark = markOf('auth.email')
 const claimPrefix = 'auth.custom.'
 export const claimMark = (name: string): string => markOf(claimPrefix + name)
 export const instanceMark = markOf('instance')
+
+/** Whether the value says who the caller is. */
+export const isIdentityMark = (value: string): boolean => value === idMark || value === emailMark
 
 /** Whether the value is a mark of a claim. */
 export const isClaimMark = (value: string): boolean => value.startsWith(`⟦${claimPrefix}`)
