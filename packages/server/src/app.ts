@@ -35,7 +35,9 @@ export async function openApp(options: AppOptions): Promise<App> {
   const engines = await openEngines(context, opening)
   const listener = new Listener(context)
   const limiter = createRateLimiter(engines.cluster, () => context.config.rateLimits)
-  const features = await openFeatures({ context, engines, listener, limiter }, opening)
+  const opened: { jobs: Jobs | null } = { jobs: null }
+  const ownLeases = (): readonly string[] => opened.jobs?.ownLeases() ?? []
+  const features = await openFeatures({ context, engines, listener, limiter, ownLeases }, opening)
   for (const feature of features.all) await feature.configure?.(context.config)
   const { metrics } = context
   for (const feature of features.all) feature.metrics?.(metrics)
@@ -50,6 +52,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     onResponse: analytics.listenerOf,
   })
   const jobs = openAllJobs(context, engines, features)
+  opened.jobs = jobs
   registerJobMetrics(metrics, jobs)
   for (const feature of features.all) await feature.started?.()
   return new App({ context, engines, features, listener, jobs, opened: opening.move() })

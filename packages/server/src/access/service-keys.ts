@@ -86,6 +86,7 @@ const forms: readonly ScopeForm[] = [
   { area: 'functions', type: 'function', named: 'function', actions: ['call'] },
   { area: 'system', type: 'metrics', named: null, actions: ['read'] },
   { area: 'system', type: 'logs', named: null, actions: ['read'] },
+  { area: 'system', type: 'nodes', named: null, actions: ['read'] },
   { area: 'system', type: 'backup', named: null, actions: ['hold'] },
   { area: 'dashboard', type: 'admins', named: null, actions: ['read', 'write'] },
   { area: 'dashboard', type: 'audit', named: null, actions: ['read', 'export'] },

@@ -6,6 +6,7 @@ import { keyPermits } from '../access/service-keys.ts'
 import { systemClock } from '../base/clock.ts'
 import { createUuid7 } from '../base/crypto/ids.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
+import { type NodeDirectory, openNodeDirectory } from '../engines/cluster/node-directory.ts'
 import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
@@ -18,12 +19,13 @@ import { createKv } from '../features/kv/index.ts'
 import { createPush, type Push, type PushDeps } from '../features/push/index.ts'
 import { createRecords, type Records } from '../features/records/index.ts'
 import { createRoomDatabases } from '../features/rooms/database.ts'
-import { openRooms } from '../features/rooms/index.ts'
+import { openRooms, type RoomsFeature } from '../features/rooms/index.ts'
 import { openSqlDatabases } from '../features/sql/index.ts'
 import { createStorage, type Storage } from '../features/storage/index.ts'
 import { storageNamespace } from '../features/storage/migrations.ts'
-import { createSubscriptions } from '../features/subscriptions/index.ts'
+import { createSubscriptions, type Subscriptions } from '../features/subscriptions/index.ts'
 import { createSystem } from '../features/system/index.ts'
+import type { NodeStatus } from '../features/system/nodes.ts'
 import { openUsers, type Users } from '../features/users/index.ts'
 import { sealClaims } from '../features/users/sessions/tokens.ts'
 import { createVectors } from '../features/vector/index.ts'
@@ -38,6 +40,7 @@ import { type Api, createApi } from './api.ts'
 import type { AppContext } from './context.ts'
 import type { Engines } from './engines.ts'
 import type { Listener } from './listener.ts'
+import { createNodeStatus } from './node-status.ts'
 import { hostEnvironment } from './project-functions.ts'
 
 export interface FeaturesDeps {
@@ -45,6 +48,8 @@ export interface FeaturesDeps {
   readonly engines: Engines
   readonly listener: Listener
   readonly limiter: RateLimiter
+  /** The names of the leases of jobs that this node holds. */
+  readonly ownLeases: () => readonly string[]
 }
 
 /** What features share. */
@@ -111,7 +116,9 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     }),
   )
   const functions: Functions = keep(functionsOf(shared, records, run))
-  const system = keep(systemOf(shared, { users, storage, functions: () => functions, api: () => api }))
+  const nodes = nodesOf(shared, { sockets, subscriptions, rooms })
+  opened.defer(async () => nodes.close())
+  const system = keep(systemOf(shared, { nodes, users, storage, functions: () => functions, api: () => api }))
   const all = [
     records,
     subscriptions,
@@ -297,7 +304,7 @@ function socketsOf({ clock, log }: AppContext, users: Users): Sockets {
   return sockets
 }
 
-const subscriptionsOf = ({ context, engines, listener }: Shared, records: Records, sockets: Sockets): Feature =>
+const subscriptionsOf = ({ context, engines, listener }: Shared, records: Records, sockets: Sockets): Subscriptions =>
   createSubscriptions({
     feed: records.feed,
     resolve: records.resolve,
@@ -312,7 +319,7 @@ const subscriptionsOf = ({ context, engines, listener }: Shared, records: Record
 function roomsOf(
   { context, engines, listener, ruleEvaluator }: Shared,
   { run, push, sockets }: { readonly run: RunInternally; readonly push: Push; readonly sockets: Sockets },
-): Feature {
+): RoomsFeature {
   const { settings, clock } = context
   return openRooms({
     sql: engines.sql,
@@ -330,14 +337,30 @@ function roomsOf(
   })
 }
 
+function nodesOf(
+  { context, engines, ownLeases }: Shared,
+  parts: { readonly sockets: Sockets; readonly subscriptions: Subscriptions; readonly rooms: RoomsFeature },
+): NodeDirectory<NodeStatus> {
+  const { settings, clock, log } = context
+  const own = crypto.randomUUID()
+  return openNodeDirectory({
+    bus: settings.redisUrl === null ? null : engines.cluster,
+    own,
+    describe: createNodeStatus({ id: own, ownLeases, clock, ...parts }),
+    log,
+  })
+}
+
 function systemOf(
   { context, engines, listener }: Shared,
   {
+    nodes,
     users,
     storage,
     functions,
     api,
   }: {
+    readonly nodes: NodeDirectory<NodeStatus>
     readonly users: Users
     readonly storage: Storage
     readonly functions: () => Functions
@@ -349,6 +372,7 @@ function systemOf(
     ...common(context),
     config: () => context.config,
     recentLog: context.recentLog,
+    queryNodes: () => nodes.query(),
     version,
     async findFaults() {
       const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])

@@ -31,6 +31,8 @@ export interface JobCounts {
 
 export interface Jobs {
   readonly counts: readonly JobCounts[]
+  /** The names of the leases of jobs that this node holds. */
+  ownLeases(): readonly string[]
   /** Runs every job now, one after the other in the order of declaration, without leases. */
   runAll(): Promise<void>
   /** Starts no more runs, aborts the current ones and waits for them up to `jobDrainMs`. */
@@ -89,6 +91,7 @@ export function openJobs(jobs: readonly Job[], deps: JobsDeps): Jobs {
 
   return {
     counts: runners.map(({ counts }) => counts),
+    ownLeases: () => runners.flatMap(({ ownLease }) => ownLease() ?? []),
     async runAll() {
       for (const { runNow } of runners) await runNow()
     },
@@ -103,6 +106,7 @@ export function openJobs(jobs: readonly Job[], deps: JobsDeps): Jobs {
 
 interface Runner {
   readonly job: Job
+  ownLease(): string | null
   readonly counts: JobCounts
   /** Runs the job if this node gets the lease; does nothing while the previous run is in progress. */
   runScheduled(): Promise<void>
@@ -147,6 +151,7 @@ function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
   return {
     job,
     counts,
+    ownLease: () => jobLease.current(),
     async runScheduled() {
       if (running === null && !closing.aborted) await begin(runAfterJitter)
     },
@@ -168,6 +173,8 @@ interface JobLease {
   runWithLease(work: (signal: AbortSignal) => Promise<void>, closing: AbortSignal): Promise<void>
   /** Releases the lease at once. */
   release(): Promise<void>
+  /** Its name while this node has it, null otherwise. */
+  current(): string | null
 }
 
 /** The lease is kept for `keptMs` after a run, so that nodes with a later jitter do not run the job again. */
@@ -176,11 +183,14 @@ function createJobLease(
   { leases, holder, log, leaseMs = jobLeaseMs }: JobsDeps,
   keptMs: number,
 ): JobLease {
-  if (leases === null || perNode) return { runWithLease: (work, closing) => work(closing), release: async () => {} }
+  if (leases === null || perNode)
+    return { runWithLease: (work, closing) => work(closing), release: async () => {}, current: () => null }
   const lease = `job ${name}`
   let wasTaken = false
+  let ownUntilMs = 0
 
   return {
+    current: () => (performance.now() < ownUntilMs ? lease : null),
     async runWithLease(work, closing) {
       const acquiredMs = performance.now()
       try {
@@ -189,16 +199,19 @@ function createJobLease(
         return log.warn('job.lease_unavailable', { job: name, error })
       }
       wasTaken = true
+      ownUntilMs = Number.POSITIVE_INFINITY
       const lost = new AbortController()
       const stop = renewUntilStopped({ renew: () => leases.renew(lease, holder, leaseMs), leaseMs, acquiredMs, lost })
       try {
         await work(AbortSignal.any([closing, lost.signal]))
       } finally {
         stop()
+        ownUntilMs = lost.signal.aborted ? 0 : performance.now() + keptMs
         await leases.renew(lease, holder, keptMs).catch(() => {})
       }
     },
     async release() {
+      ownUntilMs = 0
       if (wasTaken) await leases.release(lease, holder).catch(() => {})
     },
   }

@@ -3,6 +3,15 @@
 // Several nodes
 /** Maximum leases in one process: a few per room and node, with room to spare; about 200 bytes each. */
 export const leasesMax = 100_000
+/** How often a node announces itself to the others, for administrators, and the silence after which it is forgotten. */
+export const nodeAnnounceMs = 5000
+export const nodeSilenceMs = 15_000
+/** How long nodes have to say how they are; the answer to an administrator lacks those that take longer. */
+export const nodeAnswerMs = 500
+/** Nodes that a node knows of. */
+export const nodesMax = 1000
+/** Channels with the most subscribers that a node names. */
+export const nodeChannelsMax = 100
 /** Time limit for connecting: Redis is on the same network, so a slower connection is unusable. */
 export const redisConnectTimeoutMs = 2000
 /** Maximum time a request waits for its rate limit; also the silence after which a connection counts as dead. */

@@ -14,6 +14,12 @@ export const serverLogEvents = {
     meaning: 'A handler of messages between nodes threw an error.',
     action: reportBug,
   },
+  'cluster.status_failed': {
+    level: 'error',
+    fields: ['error'],
+    meaning: 'This node could not describe itself to another one, whose list of nodes lacks it.',
+    action: reportBug,
+  },
   'config.reload_failed': {
     level: 'error',
     fields: ['error'],

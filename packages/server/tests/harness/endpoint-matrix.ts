@@ -140,6 +140,7 @@ export const scopes = [
   'rooms:namespace:*:read',
   'rooms:namespace:*:write',
   'system:logs:*:read',
+  'system:nodes:*:read',
   ...vectorScopes,
   ...kvScopes,
   'sql:database:denied:exec',

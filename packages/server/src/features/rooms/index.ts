@@ -63,9 +63,19 @@ const noPush: RoomPush = {
   send: () => Promise.reject(pushNotConfigured()),
 }
 
-export const openRooms = (deps: RoomsDeps): Feature => new Rooms(deps)
+/** The rooms of this node in numbers, for administrators. */
+export interface RoomsStatus extends Pick<RoomEngineStats, 'rooms' | 'players' | 'connections'> {
+  /** The lease of this node, which covers all its rooms; null in a single process and before it has used rooms. */
+  readonly session: string | null
+}
 
-class Rooms implements Feature {
+export interface RoomsFeature extends Feature {
+  describe(): RoomsStatus
+}
+
+export const openRooms = (deps: RoomsDeps): RoomsFeature => new Rooms(deps)
+
+class Rooms implements RoomsFeature {
   readonly name = 'rooms'
   readonly endpoints: readonly Endpoint[]
   readonly socketEndpoints: readonly SocketEndpoint[]
@@ -112,6 +122,11 @@ class Rooms implements Feature {
     const { endpoints, socketEndpoints } = this.createEndpoints()
     this.endpoints = endpoints
     this.socketEndpoints = socketEndpoints
+  }
+
+  describe(): RoomsStatus {
+    const { rooms, players, connections } = this.engine.stats
+    return { rooms, players, connections, session: this.transport.nodes?.current?.name ?? null }
   }
 
   readonly metrics = (metrics: Metrics): void => registerRoomMetrics(metrics, () => this.engine.stats)

@@ -18,6 +18,7 @@ import { Delivery } from './delivery/delivery.ts'
 import { createBudget } from './sockets/budget.ts'
 import { ConnectEndpoints } from './sockets/connect-endpoints.ts'
 import { SubscriptionSession } from './sockets/session.ts'
+import { describeSubscriptions, type SubscriptionsStatus } from './status.ts'
 
 export interface SubscriptionsDeps {
   readonly feed: Feed
@@ -34,7 +35,11 @@ export interface SubscriptionsDeps {
   readonly log: Log
 }
 
-export function createSubscriptions(deps: SubscriptionsDeps): Feature {
+export interface Subscriptions extends Feature {
+  describe(): Promise<SubscriptionsStatus>
+}
+
+export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { feed, resolve, namespaces, cluster, sockets, publish, secret, log } = deps
   const findNamespace: FindNamespace = (name) => namespaces().get(name)
   const delivery = new Delivery({ feed, cursors: createCursorCodec(secret), publish, log })
@@ -52,6 +57,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Feature {
 
   return {
     name: 'subscriptions',
+    describe: () => describeSubscriptions(sessions, delivery),
     endpoints: [connect.check, createBroadcastEndpoint({ broadcasts, declared: deps.broadcasts, findNamespace })],
     socketEndpoints: [connect.socket],
     metrics(metrics) {

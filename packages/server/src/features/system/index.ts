@@ -7,18 +7,20 @@ import type { Feature } from '../feature.ts'
 import { type BackupLeases, createLeaseEndpoints } from './backup-lease.ts'
 import { createSystemEndpoints, type SystemParts } from './endpoints.ts'
 import { createLogsEndpoint, type LogsParts } from './logs.ts'
+import { createNodesEndpoint, type NodesParts } from './nodes.ts'
 import { createStoresEndpoint } from './stores.ts'
 import { createBackupEndpoints, type PauseWrites } from './write-pause.ts'
 
 export type BackupParts = { readonly pauseWrites: PauseWrites; readonly leases: BackupLeases }
 
-export const createSystem = (parts: SystemParts & BackupParts & LogsParts): Feature => ({
+export const createSystem = (parts: SystemParts & BackupParts & LogsParts & NodesParts): Feature => ({
   name: 'system',
   endpoints: [
     ...createSystemEndpoints(parts),
     ...createBackupEndpoints(parts.pauseWrites),
     ...createLeaseEndpoints(parts.leases),
     createLogsEndpoint(parts),
+    createNodesEndpoint(parts),
     createStoresEndpoint(parts.config),
   ],
 })

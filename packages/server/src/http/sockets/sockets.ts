@@ -63,6 +63,7 @@ export class Sockets {
   readonly #pending = new Tally()
   readonly #byAddress = new Tally()
   readonly #byUser = new Tally()
+  readonly #byKind = new Tally()
   readonly #backlog: Backlog
   readonly #newId: () => string
   readonly #ticks: ReturnType<typeof setInterval>
@@ -86,6 +87,11 @@ export class Sockets {
 
   get pendingSize(): number {
     return this.#pending.sum
+  }
+
+  /** Open sockets of a protocol. */
+  count(kind: SocketKind): number {
+    return this.#byKind.get(kind)
   }
 
   /** Sockets closed as slow consumers since the start. */
@@ -130,10 +136,12 @@ export class Sockets {
       },
     })
     this.#open.add(socket)
+    this.#byKind.add(kind, 1)
     return {
       socket,
       release: () => {
         this.#open.delete(socket)
+        this.#byKind.add(kind, -1)
         this.#backlog.delete(socket)
         if (isCounted) this.#byAddress.add(address, -1)
         if (userId !== null) this.#byUser.add(userId, -1)

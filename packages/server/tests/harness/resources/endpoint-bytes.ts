@@ -29,7 +29,16 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
     'rooms.inspect',
     'rooms.summaries',
   ),
-  ...all('page', 'admin.listUsers', 'analytics.events', 'push.logs', 'vector.perform', 'system.logs', 'kv.list'),
+  ...all(
+    'page',
+    'admin.listUsers',
+    'analytics.events',
+    'push.logs',
+    'vector.perform',
+    'system.logs',
+    'system.nodes',
+    'kv.list',
+  ),
   ...all('refused', 'records.batch', 'records.transaction', 'sql.exec', 'analytics.query'),
   ...all('item', 'records.get', 'records.insert', 'records.update'),
   // One value; a list of keys is a page.

@@ -19,5 +19,6 @@ export const systemAccess = {
     scope: 'schema:endpoint:*:read',
     send: (client: Client) => client.get('/api/stores'),
   },
+  'system.nodes': { kind: 'service', scope: 'system:nodes:*:read', send: (client: Client) => client.get('/api/nodes') },
   'system.logs': { kind: 'service', scope: 'system:logs:*:read', send: (client: Client) => client.get('/api/logs') },
 } as const

@@ -51,6 +51,11 @@ export class SubscriptionSession implements SocketHandler<SubscriptionServerMess
     this.#subscriptions = new SocketSubscriptions(connection, request.address, deps)
   }
 
+  /** The channels that it subscribes to, with their tags. */
+  get channels(): Iterable<string> {
+    return this.#subscriptions.channels
+  }
+
   /** Evaluates the access of every subscription again, and reports to the client what has changed. */
   reset(): Promise<void> {
     return this.#connection.enqueue(async () => {

@@ -77,6 +77,11 @@ export class SocketSubscriptions {
     this.#deps = deps
   }
 
+  /** The channels with their tags. */
+  get channels(): Iterable<string> {
+    return this.#subscriptions.keys()
+  }
+
   has(channel: string): boolean {
     return this.#subscriptions.has(channel)
   }

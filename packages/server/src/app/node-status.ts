@@ -1,0 +1,66 @@
+/** What this node says of itself to administrators, on this node and on others. */
+import { hostname } from 'node:os'
+import type { Clock } from '../base/clock.ts'
+import { formatDatetime } from '../base/text/datetime.ts'
+import type { RoomsFeature } from '../features/rooms/index.ts'
+import type { Subscriptions } from '../features/subscriptions/index.ts'
+import type { NodeStatus } from '../features/system/nodes.ts'
+import type { Sockets } from '../http/sockets/sockets.ts'
+import { version } from '../version.ts'
+
+export interface NodeStatusDeps {
+  /** Identifies this process. */
+  readonly id: string
+  readonly sockets: Sockets
+  readonly subscriptions: Subscriptions
+  readonly rooms: RoomsFeature
+  /** The names of the leases of jobs that this node holds. */
+  readonly ownLeases: () => readonly string[]
+  readonly clock: Clock
+}
+
+/** Shorter intervals would not say anything about the load. */
+const cpuIntervalMsMin = 1000
+
+/** The share of one processor that this process has used since the call before, or since it was created. */
+function createCpuShare(): () => number {
+  let [used, atMs] = [process.cpuUsage(), performance.now()]
+  let share = 0
+  return () => {
+    const nowMs = performance.now()
+    if (nowMs - atMs < cpuIntervalMsMin) return share
+    const { user, system } = process.cpuUsage(used)
+    share = Math.round((user + system) / (nowMs - atMs)) / 1000
+    used = process.cpuUsage()
+    atMs = nowMs
+    return share
+  }
+}
+
+export function createNodeStatus(deps: NodeStatusDeps): () => Promise<NodeStatus> {
+  const { id, sockets, clock } = deps
+  const startedAt = formatDatetime(clock.now())
+  const cpuShare = createCpuShare()
+  return async () => {
+    const rooms = deps.rooms.describe()
+    const subscriptions = await deps.subscriptions.describe()
+    return {
+      id,
+      host: hostname(),
+      pid: process.pid,
+      version,
+      startedAt,
+      at: formatDatetime(clock.now()),
+      load: { cpu: cpuShare(), memoryBytes: process.memoryUsage.rss() },
+      sockets: {
+        open: sockets.size,
+        pending: sockets.pendingSize,
+        subscriptions: sockets.count('subscriptions'),
+        rooms: sockets.count('rooms'),
+      },
+      subscriptions: { ...subscriptions, channels: [...subscriptions.channels] },
+      rooms,
+      leases: [...(rooms.session === null ? [] : [`rooms-node:${rooms.session}`]), ...deps.ownLeases()],
+    }
+  }
+}
