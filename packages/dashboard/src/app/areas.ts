@@ -34,6 +34,15 @@ export const areas: readonly Area[] = [
     words: 'tables records rows grid schema namespaces tenants',
     load: () => import('../areas/data/index.tsx'),
   },
+  {
+    id: 'users',
+    title: 'Users',
+    path: '/users',
+    icon: 'users',
+    scope: 'auth:admin:*:read',
+    words: 'accounts sessions invite claims roles disable sign-in',
+    load: () => import('../areas/users/index.tsx'),
+  },
 ]
 
 /** The area that shows a path. */

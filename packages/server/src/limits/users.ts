@@ -50,6 +50,8 @@ export const magicLinkLifetimeMs = 15 * 60 * 1000
 /** Lifetime of a six-digit code, which is typed soon after it arrives. */
 export const emailCodeLifetimeMs = 10 * 60 * 1000
 export const passwordResetLifetimeMs = 60 * 60 * 1000
+/** A week: people who are invited have not asked for the mail and read it later. */
+export const invitationLifetimeMs = 7 * 24 * 60 * 60 * 1000
 export const emailChangeLifetimeMs = 60 * 60 * 1000
 /** Long, because the link only verifies an address and mail may be read a day later. */
 export const emailVerificationLifetimeMs = 24 * 60 * 60 * 1000
@@ -83,6 +85,8 @@ export const outboxMailsMax = 100
 export const userListLimitDefault = 20
 /** ADMIN-2; larger values are clamped. */
 export const userListLimitMax = 1000
+/** Longer than any name or address that is typed. */
+export const userSearchCharsMax = 320
 /** IMPORT-1. */
 export const importUsersMax = 1000
 /** Length of the error of an import entry. A longer one is cut, and its fields are not listed. */

@@ -23,9 +23,11 @@ import { createAccountEndpoints } from './accounts/endpoints.ts'
 import { createPasswordAccounts } from './accounts/password-accounts.ts'
 import { createPasswords } from './accounts/passwords.ts'
 import { createUserAdmin } from './admin/admin.ts'
+import { createCredentialsEndpoints } from './admin/credentials.ts'
 import { createDashboardRoleEndpoints, createDashboardRoles } from './admin/dashboard-roles.ts'
-import { createAdminEndpoints } from './admin/endpoints.ts'
+import { createAdminEndpoints, userSchema } from './admin/endpoints.ts'
 import { createImport } from './admin/import.ts'
+import { createInvitationEndpoints } from './admin/invitations.ts'
 import { createKeyAdmin, createKeyEndpoints } from './admin/keys.ts'
 import { createSetup, createSetupEndpoints, type Setup } from './admin/setup.ts'
 import { createEmailEndpoints } from './email/endpoints.ts'
@@ -212,6 +214,8 @@ function listEndpoints(
     ...createDashboardRoleEndpoints(
       createDashboardRoles({ ...parts, roleNames: dashboardRoles, onRoleChanged: onDashboardRoleChanged }),
     ),
+    ...createCredentialsEndpoints(parts),
+    ...createInvitationEndpoints({ ...parts, linkTo, userSchema }),
     ...createKeyEndpoints(createKeyAdmin(parts)),
   ]
 }

@@ -94,6 +94,11 @@ const steps: readonly PlatformStep[] = [
         WHERE role = 'admin' AND disabled_at IS NULL AND password_hash IS NOT NULL ORDER BY created_at, id LIMIT 1)`,
     ]
   },
+  // For searches by the beginning of a display name.
+  (dialect) => [
+    sql`CREATE INDEX "_users_display_name" ON ${usersTable(dialect, 'users')} (lower(display_name), id)
+      WHERE display_name IS NOT NULL`,
+  ],
 ]
 
 /** A stored BIGINT as a number: PostgreSQL returns it as text. */

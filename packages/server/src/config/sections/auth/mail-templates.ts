@@ -9,6 +9,7 @@ import { membersOf } from '../../shape-parts.ts'
 export const mailTemplates = {
   'magic-link': ['link'],
   'email-otp': ['code'],
+  invitation: ['link'],
   'password-reset': ['link'],
   'password-changed': [],
   'email-verification': ['link'],

@@ -32,6 +32,11 @@ export interface Accounts {
   /** Newest first. */
   list(on: Reader, page: AccountsPage): Promise<ListedAccount[]>
   /**
+   * Accounts with this id, then those whose email and those whose display name begin with `text`; at most `limit`.
+   * Letters of ASCII match in both cases.
+   */
+  search(on: Reader, text: string, limit: number): Promise<ListedAccount[]>
+  /**
    * Creates an account as the application admits it (`account-hooks`), which may change fields. Throws `EngineError`
    * `unique` if the id or the email is taken, and as `admit` does. To be called in `hooks.write`.
    */
@@ -118,6 +123,8 @@ const listedColumns = join(
 
 const storedOf = (account: Account, name: keyof Account): SqlValue => columns[name].toSql(account[name] as never)
 
+const lastCodePoint = '\u{10ffff}'
+
 type StoredRow = Readonly<Record<string, unknown>>
 
 const membersOf = (row: StoredRow, of: readonly (keyof Account)[]): object =>
@@ -173,6 +180,20 @@ export function createAccounts(deps: {
         sql`SELECT ${listedColumns} FROM ${users}${keyset} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
       )
       return rows.map((row) => membersOf(row, listedNames) as ListedAccount)
+    },
+    async search(on, text, limit) {
+      const email = text.toLowerCase()
+      // Each is a range of an index. No text sorts after the last code point.
+      const found = await Promise.all(
+        [
+          sql`id = ${text}`,
+          sql`email >= ${email} AND email < ${email + lastCodePoint} ORDER BY email`,
+          sql`display_name IS NOT NULL AND lower(display_name) >= lower(${text})
+            AND lower(display_name) < lower(${text + lastCodePoint}) ORDER BY lower(display_name), id`,
+        ].map((condition) => on.all(sql`SELECT ${listedColumns} FROM ${users} WHERE ${condition} LIMIT ${limit}`)),
+      )
+      const byId = new Map(found.flat().map((row) => [row.id, row]))
+      return [...byId.values()].slice(0, limit).map((row) => membersOf(row, listedNames) as ListedAccount)
     },
     async insert(tx, given, origin) {
       const { request } = origin

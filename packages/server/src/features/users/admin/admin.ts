@@ -7,6 +7,7 @@ import type { Caller } from '../../../access/caller.ts'
 import { administratorsScope, mayChangeAdministrators } from '../../../access/dashboard-roles.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
+import { isStorableText } from '../../../base/text/text.ts'
 import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { accessDenied, invalidField, notFound } from '../../../errors.ts'
@@ -39,12 +40,14 @@ export interface UserPage {
 export interface UserAdmin {
   /**
    * Newest first. `cursor` continues after a previous page; null and `0` start at the first. `email` selects the one
-   * user with that address. Rejects with 400 for an invalid cursor.
+   * user with that address. `search` selects the users that it finds (`accounts.search`), on one page. Rejects with 400
+   * for an invalid cursor.
    */
   list(page: {
     readonly limit: number
     readonly cursor: string | null
     readonly email: string | null
+    readonly search: string | null
   }): Promise<UserPage>
   get(id: string): Promise<AdminView>
   /** Rejects with 400, with 409 if the email is taken, and as the hook of sign-ups does. */
@@ -131,11 +134,15 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     })
 
   return {
-    async list({ limit, cursor: given, email }) {
+    async list({ limit, cursor: given, email, search }) {
       const position = given === null || given === startCursor ? null : cursors.parse([], given)
       if (email !== null) {
         const account = await accounts.findByEmail(database, normalizeEmail(email))
         return { users: account ? [listedView(account)] : [], cursor: null }
+      }
+      if (search !== null) {
+        const found = isStorableText(search) ? await accounts.search(database, search, limit) : []
+        return { users: found.map(listedView), cursor: null }
       }
       const after = position && { createdAtMs: position[0], id: position[1] }
       // One more than requested shows whether there is another page.

@@ -10,6 +10,7 @@ import {
   importUsersMax,
   userListLimitDefault,
   userListLimitMax,
+  userSearchCharsMax,
 } from '../../../limits/users.ts'
 import { hookedRequest } from '../hooks/hooked-request.ts'
 import type { UserAdmin } from './admin.ts'
@@ -31,6 +32,9 @@ const listQuery = z.object({
   limit: limitParam({ default: userListLimitDefault, max: userListLimitMax }),
   cursor: cursorParam('`cursor` of the previous page; 0 for the first page'),
   email: textParam('Only the user with this email'),
+  search: textParam(
+    'Only users with this id, or whose email or display name begins with this text; without a next page',
+  ).pipe(z.string().min(1).max(userSearchCharsMax).optional()),
 })
 
 const importBody = z.strictObject({ users: z.array(z.unknown()).max(importUsersMax) })
@@ -52,7 +56,7 @@ const listedUser = z.object({
   updatedAt: z.iso.datetime(),
 })
 const anyObject = z.record(z.string(), z.unknown())
-const user = listedUser.extend({ metadata: anyObject, appMetadata: anyObject, customClaims: anyObject })
+export const userSchema = listedUser.extend({ metadata: anyObject, appMetadata: anyObject, customClaims: anyObject })
 const userPage = z.object({
   users: z.array(listedUser),
   cursor: z.string().nullable(),
@@ -95,8 +99,8 @@ export function createAdminEndpoints(deps: {
       description: 'Newest first. `cursor` is null on the last page.',
       query: listQuery,
       replies: { 200: { description: 'A page of users', schema: userPage } },
-      handle: async ({ query: { limit, cursor = null, email = null } }) =>
-        json(await admin.list({ limit, cursor, email })),
+      handle: async ({ query: { limit, cursor = null, email = null, search = null } }) =>
+        json(await admin.list({ limit, cursor, email, search })),
     }),
     endpoint({
       ...common,
@@ -105,7 +109,7 @@ export function createAdminEndpoints(deps: {
       scope: readScope,
       paths: [`${users}/:id`],
       summary: 'Get a user',
-      replies: { 200: { description: 'The user', schema: user } },
+      replies: { 200: { description: 'The user', schema: userSchema } },
       errors: [404],
       handle: async (call) => json(await admin.get(idOf(call))),
     }),
@@ -117,7 +121,7 @@ export function createAdminEndpoints(deps: {
       summary: 'Create a user',
       description: 'Returns no tokens. The address counts as verified unless `emailVerified` is false.',
       body: createBody,
-      replies: { 201: { description: 'The user', schema: z.object({ user }) } },
+      replies: { 201: { description: 'The user', schema: z.object({ user: userSchema }) } },
       errors: [409],
       handle: async (call) => json({ user: await admin.create(call.body, hookedRequest(call)) }, 201),
     }),
@@ -130,7 +134,7 @@ export function createAdminEndpoints(deps: {
       description:
         'Replaces the given fields. `disabled: true` and a new `password` end every session at once. A new `email` counts as verified unless `emailVerified` is false.',
       body: updateBody,
-      replies: { 200: { description: 'The user', schema: user } },
+      replies: { 200: { description: 'The user', schema: userSchema } },
       errors: [404, 409],
       handle: async (call) => json(await admin.update(idOf(call), call.body, hookedRequest(call))),
     }),

@@ -24,6 +24,8 @@ export interface TemplatedMail {
 export interface Mailer {
   /** Whether a mail server is configured. */
   readonly isConfigured: boolean
+  /** Whether mails are kept somewhere: a mail server, or the outbox of development. */
+  readonly isActive: boolean
   /** Queues a mail. If the queue is full, the mail is dropped and logged. */
   send(input: TemplatedMail): void
   /**
@@ -90,6 +92,9 @@ export function openMailer(deps: MailerDeps): Mailer {
   }
 
   return {
+    get isActive() {
+      return mails.isActive
+    },
     get isConfigured() {
       return mails.isConfigured
     },

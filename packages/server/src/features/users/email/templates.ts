@@ -34,6 +34,16 @@ It works once, within {{minutes}} minutes. {{appName}} will never ask you for it
 If you did not request it, ignore this mail: signing in needs it.
 `,
   },
+  invitation: {
+    subject: 'You are invited to {{appName}}',
+    text: `An account for {{email}} was created at {{appName}}. Choose a password to use it:
+
+{{link}}
+
+This works once, within {{hours}} hours.
+If you do not know {{appName}}, ignore this mail: without a password the account cannot be used.
+`,
+  },
   'password-reset': {
     subject: 'Set a new password for {{appName}}',
     text: `Set a new password for {{email}} at {{appName}}:

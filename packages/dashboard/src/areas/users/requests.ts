@@ -1,0 +1,128 @@
+/** Users as the API for administrators shows them, and the requests about them. */
+import { type QueryKey, useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { api } from '../../app/transport.ts'
+
+export interface ListedUser {
+  readonly id: string
+  readonly email: string | null
+  readonly displayName: string | null
+  readonly role: string
+  readonly emailVerified: boolean
+  readonly disabled: boolean
+  readonly isAnonymous: boolean
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+export interface User extends ListedUser {
+  readonly locale: string | null
+  readonly metadata: object
+  readonly appMetadata: object
+  readonly customClaims: object
+}
+
+export interface UserSession {
+  readonly id: string
+  readonly createdAt: string
+  readonly lastUsedAt: string
+  readonly expiresAt: string
+  readonly userAgent: string | null
+  readonly address: string | null
+}
+
+export interface Credentials {
+  readonly hasPassword: boolean
+  readonly sessions: readonly UserSession[]
+  readonly identities: readonly {
+    readonly id: string
+    readonly provider: string
+    readonly email: string | null
+    readonly createdAt: string
+  }[]
+  readonly passkeys: readonly {
+    readonly id: string
+    readonly name: string
+    readonly createdAt: string
+    readonly lastUsedAt: string | null
+  }[]
+  readonly factor: { readonly createdAt: string } | null
+  readonly recoveryCodesLeft: number
+}
+
+export interface Administrator {
+  readonly id: string
+  readonly email: string | null
+  readonly displayName: string | null
+  readonly dashboardRole: string | null
+}
+
+interface UserPage {
+  readonly users: readonly ListedUser[]
+  readonly cursor: string | null
+}
+
+const path = '/api/auth/admin/users'
+const pathOf = (id: string): string => `${path}/${encodeURIComponent(id)}`
+const pageSize = 50
+
+/** Newest first; with `search`, one page of those that it finds. */
+export const useUsers = (search: string) =>
+  useInfiniteQuery({
+    queryKey: ['users', 'list', search],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => {
+      const query = {
+        limit: pageSize,
+        ...(search === '' ? {} : { search }),
+        ...(pageParam === '' ? {} : { cursor: pageParam }),
+      }
+      return api.get<UserPage>(path, { query, signal })
+    },
+    getNextPageParam: ({ cursor }) => cursor,
+  })
+
+export const useUser = (id: string) =>
+  useQuery({ queryKey: ['users', id], queryFn: ({ signal }) => api.get<User>(pathOf(id), { signal }) })
+
+export const useCredentials = (id: string) =>
+  useQuery({
+    queryKey: ['users', id, 'credentials'],
+    queryFn: ({ signal }) => api.get<Credentials>(`${pathOf(id)}/credentials`, { signal }),
+  })
+
+export const useAdministrators = (isEnabled: boolean) =>
+  useQuery({
+    queryKey: ['users', 'administrators'],
+    enabled: isEnabled,
+    queryFn: ({ signal }) =>
+      api.get<{ readonly administrators: readonly Administrator[] }>('/api/auth/admin/administrators', { signal }),
+  })
+
+/** A change, after which everything about users is read again. */
+export function useUserChange<Input, Output>(send: (input: Input) => Promise<Output>) {
+  const queries = useQueryClient()
+  const key: QueryKey = ['users']
+  return useMutation({ mutationFn: send, onSuccess: () => queries.invalidateQueries({ queryKey: key }) })
+}
+
+export interface NewUser {
+  readonly email: string
+  readonly displayName?: string
+  readonly role?: string
+  readonly password?: string
+}
+
+/** With a password the user is created, without one invited by mail. */
+export const createUser = (user: NewUser): Promise<{ readonly user: User }> =>
+  api.post(user.password === undefined ? '/api/auth/admin/invitations' : path, { body: user })
+
+export const updateUser = (id: string, changes: object): Promise<User> => api.patch(pathOf(id), { body: changes })
+export const setClaims = (id: string, claims: object): Promise<unknown> =>
+  api.put(`${pathOf(id)}/claims`, { body: claims })
+export const setDashboardRole = (id: string, role: string | null): Promise<unknown> =>
+  api.put(`${pathOf(id)}/dashboard-role`, { body: { role } })
+export const endSessions = (id: string): Promise<unknown> => api.post(`${pathOf(id)}/revoke`)
+export const endSession = (id: string, sessionId: string): Promise<unknown> =>
+  api.delete(`${pathOf(id)}/sessions/${encodeURIComponent(sessionId)}`)
+export const removeFactors = (id: string): Promise<unknown> => api.delete(`${pathOf(id)}/mfa`)
+export const deleteUser = (id: string): Promise<unknown> => api.delete(pathOf(id))
