@@ -55,7 +55,7 @@ const isCurrent = (stamp: string): boolean =>
 export async function buildDashboard({ isForced = false } = {}): Promise<boolean> {
   const stamp = fingerprint()
   if (!isForced && isCurrent(stamp)) return false
-  const files = new Map<string, Uint8Array>([...(await bundleScripts()), ...bundleStyles()])
+  const files = new Map<string, Uint8Array>([...(await bundleScripts()), ...bundleStyles(), ...readIcon()])
   // A server that runs meanwhile sees the old build or the new one.
   const fresh = `${dashboardFolder}.${process.pid}`
   rmSync(fresh, { recursive: true, force: true })
@@ -102,7 +102,16 @@ function bundleStyles(): [string, Uint8Array][] {
     .map((path) => readFileSync(path, 'utf8'))
     .join('\n')
   const bytes = Buffer.from(withoutComments(text))
-  return [[`styles-${createHash('sha256').update(bytes).digest('hex').slice(0, 10)}.css`, bytes]]
+  return [[`styles-${hashOf(bytes)}.css`, bytes]]
+}
+
+/** Part of the name of a file, so that it can be cached for ever. */
+const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex').slice(0, 10)
+
+/** The icon of the browser's tab. */
+function readIcon(): [string, Uint8Array][] {
+  const bytes = readFileSync(join(source, 'icon.svg'))
+  return [[`icon-${hashOf(bytes)}.svg`, bytes]]
 }
 
 /** Compression removes the rest of what a minifier would. */
@@ -136,7 +145,7 @@ function pageOf(names: readonly string[]): string {
 <meta name="robots" content="noindex">
 <meta name="csp-nonce" content="${noncePlaceholder}">
 <title>Plinth</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${find('icon-', '.svg')}">
 <script type="module" blocking="render" src="${find('theme-start-', '.js')}"></script>
 <link rel="stylesheet" href="${find('styles-', '.css')}">
 <script type="module" src="${find('main-', '.js')}"></script>

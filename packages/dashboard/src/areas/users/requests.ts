@@ -105,6 +105,17 @@ export function useUserChange<Input, Output>(send: (input: Input) => Promise<Out
   return useMutation({ mutationFn: send, onSuccess: () => queries.invalidateQueries({ queryKey: key }) })
 }
 
+/** Deletes a user and forgets the answers about it; `onDeleted` leaves the page of the user before they are gone. */
+export function useUserDeletion(id: string, onDeleted: () => void): () => Promise<void> {
+  const queries = useQueryClient()
+  return async () => {
+    await api.delete(pathOf(id))
+    onDeleted()
+    queries.removeQueries({ queryKey: ['users', id] })
+    await queries.invalidateQueries({ queryKey: ['users', 'list'] })
+  }
+}
+
 export interface NewUser {
   readonly email: string
   readonly displayName?: string
@@ -125,4 +136,3 @@ export const endSessions = (id: string): Promise<unknown> => api.post(`${pathOf(
 export const endSession = (id: string, sessionId: string): Promise<unknown> =>
   api.delete(`${pathOf(id)}/sessions/${encodeURIComponent(sessionId)}`)
 export const removeFactors = (id: string): Promise<unknown> => api.delete(`${pathOf(id)}/mfa`)
-export const deleteUser = (id: string): Promise<unknown> => api.delete(pathOf(id))

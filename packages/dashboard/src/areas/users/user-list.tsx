@@ -1,5 +1,5 @@
 /** The users of the application, newest first, and the search for one of them. */
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
 import { useUrlState } from '../../app/url-state.ts'
@@ -8,7 +8,7 @@ import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { SearchInput } from '../../design/field.tsx'
 import { formatAge } from '../../design/format-time.ts'
-import { Page, Toolbar } from '../../design/page.tsx'
+import { Card, Page, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
 import { NewUserDialog } from './new-user.tsx'
@@ -58,13 +58,15 @@ export function UserList() {
       {data === undefined && error === null && <Skeleton lines={8} />}
       {data !== undefined && users.length === 0 && <NoUsers search={search} />}
       {users.length > 0 && (
-        <Table
-          label="Users"
-          rows={users}
-          columns={columns}
-          keyOf={({ id }) => id}
-          onOpen={({ id }) => navigate(`/users/${encodeURIComponent(id)}`)}
-        />
+        <Card isFlush>
+          <Table
+            label="Users"
+            rows={users}
+            columns={columns}
+            keyOf={({ id }) => id}
+            onOpen={({ id }) => navigate(`/users/${encodeURIComponent(id)}`)}
+          />
+        </Card>
       )}
       {hasNextPage && (
         <div className="users-more">
@@ -80,14 +82,16 @@ export function UserList() {
 
 function UserSearch({ initial, onSearch }: { readonly initial: string; readonly onSearch: (text: string) => void }) {
   const [text, setText] = useState(initial)
-  const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>()
-  const change = (next: string): void => {
-    setText(next)
-    clearTimeout(timer)
-    setTimer(setTimeout(() => onSearch(next.trim()), typingPauseMs))
-  }
+  const search = useRef(onSearch)
+  search.current = onSearch
+  useEffect(() => {
+    if (text.trim() === initial) return
+    const timer = setTimeout(() => search.current(text.trim()), typingPauseMs)
+    // A search that has not begun must not lead back to the list from the user that was opened meanwhile.
+    return () => clearTimeout(timer)
+  }, [text, initial])
   return (
-    <SearchInput className="users-search" label="Email, name or id" value={text} maxLength={320} onChange={change} />
+    <SearchInput className="users-search" label="Email, name or id" value={text} maxLength={320} onChange={setText} />
   )
 }
 

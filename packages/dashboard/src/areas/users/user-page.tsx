@@ -14,7 +14,7 @@ import { SessionsCard, SignInCard } from './credentials.tsx'
 import { DashboardRoleCard } from './dashboard-role.tsx'
 import { JsonCard } from './json-card.tsx'
 import { ProfileCard } from './profile.tsx'
-import { deleteUser, endSessions, setClaims, type User, updateUser, useUser, useUserChange } from './requests.ts'
+import { endSessions, setClaims, type User, updateUser, useUser, useUserChange, useUserDeletion } from './requests.ts'
 import { nameOf, UserBadges } from './user-badges.tsx'
 
 export function UserPage({ id }: { readonly id: string }) {
@@ -71,7 +71,10 @@ function UserActions({ user }: { readonly user: User }) {
   const [isDeleting, setDeleting] = useState(false)
   const disable = useUserChange((disabled: boolean) => updateUser(user.id, { disabled }))
   const signOut = useUserChange(() => endSessions(user.id))
-  const remove = useUserChange(() => deleteUser(user.id))
+  const remove = useUserDeletion(user.id, () => {
+    toasts.add({ title: 'User deleted', tone: 'good' })
+    navigate('/users')
+  })
 
   const setDisabled = (disabled: boolean): void => {
     disable.mutate(disabled, {
@@ -117,11 +120,7 @@ function UserActions({ user }: { readonly user: User }) {
         title="Delete this user?"
         action="Delete user"
         phrase={user.email ?? user.id}
-        onConfirm={async () => {
-          await remove.mutateAsync()
-          toasts.add({ title: 'User deleted', tone: 'good' })
-          navigate('/users')
-        }}
+        onConfirm={remove}
       >
         Sessions, identities, passkeys, second factors and the public record are deleted too. Records that the user has
         written stay. This cannot be undone.
