@@ -1,12 +1,6 @@
-/**
- * Bundles of the client as an application ships them: ESM for es2022, minified by terser. What terser makes is the
- * median of the minifiers in use; esbuild's is the largest.
- */
+/** Bundles of the client as an application ships them: esbuild, minified ESM for es2022. */
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
-import { minify } from 'terser'
-
-export type Minifier = 'terser' | 'esbuild'
 
 export interface Bundle {
   /** After gzip -9. */
@@ -16,17 +10,12 @@ export interface Bundle {
 }
 
 /** Bundles the program `contents`, whose imports are resolved in `folder`. */
-export async function bundle(
-  contents: string,
-  folder: string,
-  external: readonly string[] = [],
-  minifier: Minifier = 'terser',
-): Promise<Bundle> {
+export async function bundle(contents: string, folder: string, external: readonly string[] = []): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents, resolveDir: folder, loader: 'ts' },
     bundle: true,
     write: false,
-    minify: minifier === 'esbuild',
+    minify: true,
     format: 'esm',
     target: 'es2022',
     platform: 'browser',
@@ -38,9 +27,7 @@ export async function bundle(
   const files = Object.entries(output?.inputs ?? {}).flatMap(([file, { bytesInOutput }]) =>
     bytesInOutput > 0 ? [file] : [],
   )
-  const text = outputFiles[0]?.text ?? ''
-  const { code = '' } = minifier === 'terser' ? await minify(text, { module: true, ecma: 2022 }) : { code: text }
-  return { bytes: gzipSync(code, { level: 9 }).length, files }
+  return { bytes: gzipSync(outputFiles[0]?.contents ?? '', { level: 9 }).length, files }
 }
 
 const source = `${import.meta.dirname}/../../src`
@@ -49,11 +36,7 @@ const source = `${import.meta.dirname}/../../src`
 const listed = (feature: string): string => (feature === 'persist' ? 'persist()' : feature)
 
 /** A program that creates a client with the features, and uses `more` of its modules. */
-export const clientBundle = (
-  features: readonly string[],
-  more: readonly string[] = [],
-  minifier?: Minifier,
-): Promise<Bundle> =>
+export const clientBundle = (features: readonly string[], more: readonly string[] = []): Promise<Bundle> =>
   bundle(
     [
       ...more.map((path, at) => `import * as more${at} from './${path}'; globalThis.more${at} = more${at}`),
@@ -61,19 +44,12 @@ export const clientBundle = (
       `globalThis.client = createClient('https://api.example.com', [${features.map(listed).join(', ')}])`,
     ].join('\n'),
     source,
-    [],
-    minifier,
   )
 
 /** Everything that a module exports. */
-export const moduleBundle = (path: string, external: readonly string[] = [], minifier?: Minifier): Promise<Bundle> =>
-  bundle(`export * from './${path}'`, source, external, minifier)
+export const moduleBundle = (path: string, external: readonly string[] = []): Promise<Bundle> =>
+  bundle(`export * from './${path}'`, source, external)
 
 /** The client with every feature, from `plinth-client/all`. */
-export const allBundle = (minifier?: Minifier): Promise<Bundle> =>
-  bundle(
-    `import { createClient } from './all.ts'; globalThis.client = createClient('https://api.example.com')`,
-    source,
-    [],
-    minifier,
-  )
+export const allBundle = (): Promise<Bundle> =>
+  bundle(`import { createClient } from './all.ts'; globalThis.client = createClient('https://api.example.com')`, source)
