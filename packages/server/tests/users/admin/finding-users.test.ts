@@ -96,7 +96,7 @@ describeServer('invitations', { config: { auth: mailAuth(mailbox), rateLimits: u
 
 describeServer(
   'invitations without a mail server',
-  { config: { rateLimits: unlimitedRates }, mode: 'release', rootKey: 'k'.repeat(32) },
+  { config: { rateLimits: unlimitedRates }, mode: 'release' },
   (server) => {
     test('[ADMIN-28] are refused, and create no account', async () => {
       const email = newEmail()
