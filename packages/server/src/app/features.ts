@@ -42,6 +42,7 @@ import type { Engines } from './engines.ts'
 import type { Listener } from './listener.ts'
 import { createNodeStatus } from './node-status.ts'
 import { hostEnvironment } from './project-functions.ts'
+import { createRunRuleSource } from './shadow-rules.ts'
 
 export interface FeaturesDeps {
   readonly context: AppContext
@@ -168,7 +169,12 @@ const recordsOf = (
     writeBudgetBytes: () => context.config.limits.writeBytes,
     countInstance: (caller) => countInstance(limiter, caller),
     hooks: { of: hooks },
-    rulesTools: { callers: { find: findCaller, seal: sealClaims }, buckets: () => context.config.buckets },
+    rulesTools: {
+      callers: { find: findCaller, seal: sealClaims },
+      buckets: () => context.config.buckets,
+      mode: () => context.config.mode,
+      runRuleSource: createRunRuleSource(context.settings.environment),
+    },
     jobs: {
       enter: (address) => background().enter(address),
       leave: (address) => background().leave(address),

@@ -110,3 +110,16 @@ export const secretsMax = 1000
 export const secretRedactedCharsMin = 6
 /** How long a node may serve a secret that was changed through another node. */
 export const secretsCachedMs = 10_000
+
+/** Time for the rule of a shadow run and all of its callers; rules are evaluated for each request. */
+export const shadowRuleTimeoutMs = 2_000
+/** Memory of the process of a shadow run: an empty host has about 100 MiB. */
+export const shadowHostBytes = 256 * MiB
+/** Shadow runs at the same time; each is a process. */
+export const shadowRunsMax = 2
+export const shadowSourceCharsMax = 20_000
+export const shadowCallersMax = 20
+/** Records that a shadow run compares. */
+export const shadowRowsMax = 1000
+/** Ids of changed records in its result, for each caller. */
+export const shadowIdsMax = 20

@@ -60,6 +60,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('page', 'functions.logs', 'functions.listJobs', 'functions.listSchedules'),
   ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),
   ...all('config', 'rules.matrix'),
+  'rules.shadow': { fixedKiB: 512, because: '20 callers with rules of 1,000 characters, their claims and 40 ids' },
   ...all('config', 'system.stores'),
   'rules.explain': { fixedKiB: 4096, because: '500 clauses of 1,000 characters, with values of 256' },
   ...all('file', 'storage.download'),

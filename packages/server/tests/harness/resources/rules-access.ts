@@ -2,6 +2,13 @@
 import type { Client } from '../client.ts'
 
 export const rulesAccess = {
+  // Without a rule there is nothing to run.
+  'rules.shadow': {
+    kind: 'service',
+    scope: 'dashboard:rules:*:explain',
+    isJudgedByBody: true,
+    send: (client: Client) => client.post('/api/rules/shadow', {}),
+  },
   'rules.matrix': {
     kind: 'service',
     scope: 'dashboard:rules:*:explain',

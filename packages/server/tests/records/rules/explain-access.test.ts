@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { exists, field, not } from '../../../src/access/filter.ts'
 import { createClient } from '../../harness/client.ts'
 import { brokenLater } from '../../harness/config.ts'
+import { openAdministrator } from '../../harness/dashboard/administrators.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { describeServer } from '../../harness/server.ts'
 import { signUp } from '../../harness/users/test-user.ts'
@@ -197,6 +198,18 @@ describeServer('explanations of access', { config }, (server) => {
     expect(removed.body.suggestions).toEqual([{ table: 'members', fields: ['userId', 'teamId'] }])
     const denied = await explain({ operation: 'list', caller: { kind: 'anonymous' } })
     expect(denied.body).toMatchObject({ verdict: 401, sql: null, plan: [] })
+  })
+
+  test('[RULES-EXPLAIN-1] administrators with the scope reach it through the dashboard', async () => {
+    const question = { namespace: 'shared', table: 'docs', operation: 'list', caller: { kind: 'anonymous' } }
+    for (const role of ['owner', 'editor', 'support']) {
+      const { client } = await openAdministrator(server, role)
+      const { status, body } = await client.post('/api/rules/explain', question)
+      expect([status, body.verdict]).toEqual([200, 401])
+      expect((await client.get('/api/rules/matrix')).status).toBe(200)
+    }
+    const viewer = await openAdministrator(server, 'viewer')
+    expectRefusal(await viewer.client.post('/api/rules/explain', question), 403)
   })
 
   const invalid = [

@@ -1,17 +1,22 @@
 /** Endpoints of the tools for access rules, for service keys and administrators. */
 import { z } from 'zod'
 import type { ServiceCaller } from '../../../access/caller.ts'
+import type { Mode } from '../../../config/config.ts'
+import { accessDenied } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { type CallersOfQuestions, type ExplainAccessDeps, explainAccess } from './explain-access.ts'
 import { callerKinds } from './matrix/cells.ts'
 import { buildMatrix, type MatrixDeps, matrixOperations } from './matrix/matrix.ts'
 import { questionSchema } from './question.ts'
+import { type RunRuleSource, shadowRun, shadowSchema } from './shadow/shadow-run.ts'
 
 /** What the endpoints need of other features. */
 export interface RulesTools {
   readonly callers: CallersOfQuestions
   readonly buckets: MatrixDeps['buckets']
+  readonly mode: () => Mode
+  readonly runRuleSource: RunRuleSource
 }
 
 export const explainScope = 'dashboard:rules:*:explain'
@@ -60,9 +65,25 @@ const matrixSchema = z.object({
   ),
 })
 
+const changed = z.object({ count: z.int(), ids: z.array(z.string()) })
+
+const shadowReply = z.object({
+  rows: z.int().meta({ description: 'Records that were compared' }),
+  callers: z.array(
+    z.object({
+      auth: z.unknown(),
+      gained: changed,
+      lost: changed,
+      before: z.string(),
+      after: z.string(),
+      error: z.string().nullable().meta({ description: 'Why the edited rule failed, and so denies' }),
+    }),
+  ),
+})
+
 const common = { tag: 'Rules', credentials: 'service', scope: () => explainScope, rateLimit: 'db' } as const
 
-export const createRulesEndpoints = (deps: ExplainAccessDeps & MatrixDeps): readonly Endpoint[] => [
+export const createRulesEndpoints = (deps: ExplainAccessDeps & MatrixDeps & RulesTools): readonly Endpoint[] => [
   endpoint({
     ...common,
     name: 'rules.explain',
@@ -86,5 +107,21 @@ export const createRulesEndpoints = (deps: ExplainAccessDeps & MatrixDeps): read
       'Computed from the rules, without records. `owner`: every field that a rule compares with the id of the caller has it; `otherUser`: no record has the id of the caller; `otherTenant`: nor any claim of it, and its instance is another one.',
     replies: { 200: { description: 'The tables and buckets', schema: matrixSchema } },
     handle: async () => json({ tables: await buildMatrix(deps) }),
+  }),
+  endpoint({
+    ...common,
+    name: 'rules.shadow',
+    method: 'POST',
+    paths: ['/api/rules/shadow'],
+    summary: 'Show what an edited rule would change for the last records',
+    description:
+      'In development mode only, since it runs code: in a process of its own. Needs the scope to read the table as well.',
+    body: shadowSchema,
+    replies: { 200: { description: 'For each caller the records gained and lost', schema: shadowReply } },
+    errors: [404, 503],
+    async handle(call) {
+      if (deps.mode() !== 'development') throw accessDenied('A shadow run needs development mode')
+      return json(await shadowRun(deps, call.caller as ServiceCaller, call.body))
+    },
   }),
 ]

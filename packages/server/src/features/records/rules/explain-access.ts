@@ -74,7 +74,8 @@ async function verdictOf(rehearse: () => Promise<unknown>): Promise<Verdict> {
   }
 }
 
-async function findCaller(callers: CallersOfQuestions, question: CallerQuestion): Promise<Caller | null> {
+/** The caller of a question; null for a disabled user. Throws 400 for an unknown one. */
+export async function findCaller(callers: CallersOfQuestions, question: CallerQuestion): Promise<Caller | null> {
   if (question.kind === 'anonymous') return { kind: 'anonymous', auth: null, address: '' }
   if (question.kind === 'claims') {
     const auth = authOfClaims(question.auth, callers.seal)

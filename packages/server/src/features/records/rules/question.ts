@@ -14,7 +14,7 @@ const authSchema = z.strictObject({
   custom: z.record(z.string(), z.unknown()).optional(),
 })
 
-const callerSchema = z
+export const callerSchema = z
   .discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('anonymous') }),
     z.strictObject({ kind: z.literal('user'), id: z.string().min(1).max(128) }),

@@ -111,7 +111,7 @@ function tableOf({ namespace, name, outlines, entry }: OutlinedTable): MatrixTab
   }
 }
 
-const findTableIn =
+export const findTableIn =
   (namespace: NamespaceDefinition): FindTable =>
   (name) => {
     const found = namespace.tables.get(name)

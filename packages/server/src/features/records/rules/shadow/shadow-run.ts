@@ -1,0 +1,143 @@
+/**
+ * A shadow run (rules RULES-SHADOW-*): which of the last records an edited rule would give to sample callers, and which
+ * it would take from them. For development mode only, since it runs code.
+ */
+import { z } from 'zod'
+import type { Auth, ServiceCaller } from '../../../../access/caller.ts'
+import { type Permissions, permissionsOf } from '../../../../access/check.ts'
+import { evaluateRule } from '../../../../access/rule.ts'
+import { permitsScope } from '../../../../access/service-keys.ts'
+import { sql } from '../../../../engines/sql/sql-text.ts'
+import { accessDenied, notFound } from '../../../../errors.ts'
+import { shadowCallersMax, shadowIdsMax, shadowRowsMax, shadowSourceCharsMax } from '../../../../limits/functions.ts'
+import type { Expr } from '../../../../query/expr.ts'
+import { exprText } from '../../../../query/expr-text.ts'
+import { readScopeOf, type TableCall } from '../../resolve-table.ts'
+import { type ExplainAccessDeps, findCaller } from '../explain-access.ts'
+import { findTableIn, type MatrixDeps } from '../matrix/matrix.ts'
+import { callerSchema } from '../question.ts'
+import { decodeFilter } from './decode-filter.ts'
+
+const operations = ['read', 'create', 'update', 'delete'] as const
+
+export const shadowSchema = z.strictObject({
+  namespace: z.string(),
+  instanceId: z.string().optional(),
+  table: z.string(),
+  operation: z.enum(operations).meta({ description: 'For `update` the rule for the record before' }),
+  rule: z.string().min(1).max(shadowSourceCharsMax).meta({
+    description:
+      'An expression in TypeScript: `true`, `false` or a function of `auth`. It may use and, or, not, exists, field and where.',
+  }),
+  callers: z.array(callerSchema).min(1).max(shadowCallersMax),
+})
+
+type ShadowQuestion = z.infer<typeof shadowSchema>
+
+/** Runs the text of a rule for callers, in a process of its own; throws 400 where it does not compile. */
+export type RunRuleSource = (
+  source: string,
+  auths: readonly (Auth | null)[],
+) => Promise<readonly ({ readonly result: unknown } | { readonly error: string })[]>
+
+interface Changed {
+  readonly count: number
+  /** The first of them, the latest first. */
+  readonly ids: readonly string[]
+}
+
+interface ShadowOfCaller {
+  readonly auth: Auth | null
+  readonly gained: Changed
+  readonly lost: Changed
+  /** Both rules for this caller, as text. */
+  readonly before: string
+  readonly after: string
+  /** Why the edited rule failed, and so denies. */
+  readonly error: string | null
+}
+
+export interface ShadowRun {
+  /** Records that were compared. */
+  readonly rows: number
+  readonly callers: readonly ShadowOfCaller[]
+}
+
+const ruleOf = (permissions: Permissions, operation: ShadowQuestion['operation']): Expr => {
+  if (operation === 'create') return permissions.insert()
+  if (operation === 'update') return permissions.updateBefore()
+  return operation === 'delete' ? permissions.delete() : permissions.read()
+}
+
+interface ComparedRow {
+  readonly id: string
+  readonly was: unknown
+  readonly is: unknown
+}
+
+const changedOf = (rows: readonly ComparedRow[]): Changed => ({
+  count: rows.length,
+  ids: rows.slice(0, shadowIdsMax).map(({ id }) => id),
+})
+
+/** The last records by id, which grows with time unless clients choose it. */
+async function compareRows({ rows, backEnd, table, database }: TableCall, before: Expr, after: Expr) {
+  const flag = (expr: Expr) => sql`CASE WHEN ${backEnd.condition(expr, table)} THEN 1 ELSE 0 END`
+  const found = await database.all<ComparedRow>(
+    sql`SELECT ${rows.name}."id" AS "id", ${flag(before)} AS "was", ${flag(after)} AS "is" FROM ${rows.from}
+      ORDER BY ${rows.name}."id" DESC LIMIT ${shadowRowsMax}`,
+  )
+  const [was, is] = [(row: ComparedRow) => Number(row.was) === 1, (row: ComparedRow) => Number(row.is) === 1]
+  return {
+    rows: found.length,
+    gained: changedOf(found.filter((row) => !was(row) && is(row))),
+    lost: changedOf(found.filter((row) => was(row) && !is(row))),
+  }
+}
+
+/**
+ * Throws 403 for a key that may not read the table, 404 for an undeclared one, 400 for a rule that does not compile.
+ */
+export async function shadowRun(
+  deps: ExplainAccessDeps & Pick<MatrixDeps, 'namespaces'> & { readonly runRuleSource: RunRuleSource },
+  service: ServiceCaller,
+  question: ShadowQuestion,
+): Promise<ShadowRun> {
+  const { namespace, instanceId = null, table: tableName, operation, rule } = question
+  if (!permitsScope(service.scopes, readScopeOf(tableName)))
+    throw accessDenied(`A shadow run needs the scope ${readScopeOf(tableName)}`)
+  const path = { namespace, instanceId, tableName }
+  const known = await deps.tables.resolve(path, service)
+  const callers = await Promise.all(question.callers.map((caller) => findCaller(deps.callers, caller)))
+  if (callers.includes(null)) throw accessDenied('A caller is disabled')
+  const found = deps.namespaces().get(namespace)
+  const definition = found?.tables.get(tableName)
+  if (!found || !definition) throw notFound('Table')
+  const findTable = findTableIn(found)
+  const results = await deps.runRuleSource(
+    rule,
+    callers.map((caller) => caller?.auth ?? null),
+  )
+  const shadows: ShadowOfCaller[] = []
+  let rows = 0
+  for (const [at, caller] of callers.entries()) {
+    if (!caller) continue
+    const given = results[at] ?? { error: 'The rule returned nothing' }
+    let error = 'error' in given ? given.error : null
+    const report = ({ error: thrown }: { readonly error: unknown }): void => {
+      error ??= thrown instanceof Error ? thrown.message : String(thrown)
+    }
+    const result = () => {
+      if ('error' in given) throw new Error(given.error)
+      return decodeFilter(given.result) as never
+    }
+    const permissions = permissionsOf(caller, definition, readScopeOf(tableName), findTable, () => {})
+    const before = ruleOf(permissions, operation)
+    const after = evaluateRule(result, caller.auth, known.table, findTable, report)
+    const compared = await compareRows(known, before, after)
+    rows = compared.rows
+    const { gained, lost } = compared
+    shadows.push({ auth: caller.auth, gained, lost, before: exprText(before), after: exprText(after), error })
+  }
+  return { rows, callers: shadows }
+}
