@@ -72,7 +72,7 @@ function conditionOf(kind: MatchingKind, table: Table, author: number): Expr {
       ],
     },
   }
-  return parseFilterGroups({ table, showsHidden: false }, groups[kind])
+  return parseFilterGroups({ table, showsHidden: false }, groups[kind]).condition
 }
 
 /** An update that does not change the author. */

@@ -16,6 +16,7 @@ import {
 import { allOf, always, anyOf, type CompareOp, type Expr, isNever, negate, never, type Scalar } from './expr.ts'
 import { findUndeclaredNameError } from './field-name.ts'
 import { AreaError, parseCircle, parseWithin } from './geo/area.ts'
+import { type Nearby, nearbyOf } from './geo/nearby.ts'
 import type { Relation, Relations } from './relations.ts'
 import type { FieldType, Table } from './table.ts'
 
@@ -267,9 +268,18 @@ function parseTuples(view: TableView, parameter: string, value: unknown, max: nu
   return value.map((tuple: unknown, index) => parseCondition(view, `${parameter}[${index}]`, tuple, nesting))
 }
 
+/** The conditions of a request. */
+export interface Filter {
+  readonly condition: Expr
+  /** Whether or not the condition still has them: beside a relation that the caller may not read it may be constant. */
+  readonly nearby: Nearby
+}
+
 /** Conditions that must all match, as parsed JSON, at a place in the request. Throws 400 that names the tuple. */
-export const parseConditions = (view: TableView, at: string, value: unknown): Expr =>
-  allOf(parseTuples(view, at, value, filterConditionsMax))
+export function parseConditions(view: TableView, at: string, value: unknown): Filter {
+  const conditions = parseTuples(view, at, value, filterConditionsMax)
+  return { condition: allOf(conditions), nearby: nearbyOf(conditions) }
+}
 
 /** The two groups of conditions, each under either of its two parameter names. */
 export interface FilterGroups<Group = unknown> {
@@ -292,17 +302,16 @@ function eitherOf<T>(groups: Readonly<Record<string, T | undefined>>, name: stri
  * Parses the two groups, given as parsed JSON, into AND(filter) AND OR(orFilter); undefined means absent. Throws 400
  * that names the tuple. A null group is an error too: it more likely means a lost filter than no filter.
  */
-export function parseFilterGroups(view: TableView, groups: FilterGroups): Expr {
-  const parts: Expr[] = []
-  const filter = eitherOf({ ...groups }, 'filter')
-  if (filter.value !== undefined) parts.push(...parseTuples(view, filter.at, filter.value, filterConditionsMax))
-  const orFilter = eitherOf({ ...groups }, 'orFilter')
-  if (orFilter.value !== undefined) {
-    const alternatives = parseTuples(view, orFilter.at, orFilter.value, orFilterConditionsMax)
-    // An empty list of alternatives selects all rows, as an empty filter does.
-    if (alternatives.length > 0) parts.push(anyOf(alternatives))
+export function parseFilterGroups(view: TableView, groups: FilterGroups): Filter {
+  const parse = (name: 'filter' | 'orFilter', max: number): readonly Expr[] => {
+    const { at, value } = eitherOf({ ...groups }, name)
+    return value === undefined ? [] : parseTuples(view, at, value, max)
   }
-  return allOf(parts)
+  const required = parse('filter', filterConditionsMax)
+  const alternatives = parse('orFilter', orFilterConditionsMax)
+  // An empty list of alternatives selects all rows, as an empty filter does.
+  const either = alternatives.length > 0 ? [anyOf(alternatives)] : []
+  return { condition: allOf([...required, ...either]), nearby: nearbyOf([...required, ...alternatives]) }
 }
 
 function parseJson(parameter: string, text: string): unknown {
@@ -314,7 +323,7 @@ function parseJson(parameter: string, text: string): unknown {
 }
 
 /** The same for groups given as JSON text in the query string. */
-export function parseFilterTexts(view: TableView, texts: FilterGroups<string>): Expr {
+export function parseFilterTexts(view: TableView, texts: FilterGroups<string>): Filter {
   const groups: Record<string, unknown> = {}
   for (const name of filterNames) {
     const text = texts[name]

@@ -63,7 +63,7 @@ for (const engine of engines)
     test('[FN-CHANGE-2] `where` and `on` select changes; what was before the function does not run it', async () => {
       const table = config.namespaces.get('shared')?.tables.get('orders') as unknown as { table: Table } & Table
       const view = { table: table.table ?? table, showsHidden: true }
-      const where = parseFilterGroups(view, { filter: [['paid', '==', true]] })
+      const where = parseFilterGroups(view, { filter: [['paid', '==', true]] }).condition
       const node = await openNode(
         storage,
         declare([

@@ -51,7 +51,7 @@ function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
     return parseFilterGroups(
       { table: call.table, showsHidden: false },
       { filters: filters ?? undefined, orFilters: orFilters ?? undefined },
-    )
+    ).condition
   } catch (error) {
     if (error instanceof ApiError) throw new SubscriptionError('INVALID_FILTERS', error.message)
     throw error

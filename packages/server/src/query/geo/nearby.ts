@@ -10,14 +10,10 @@ export type Nearby = ReadonlyMap<string, Circle>
 export const nowhere: Nearby = new Map()
 
 /** Of each field the first `near` of a request's own conditions; not those on related records. */
-export function nearbyOf(filter: Expr): Nearby {
+export function nearbyOf(conditions: readonly Expr[]): Nearby {
   const found = new Map<string, Circle>()
-  const visit = (expr: Expr): void => {
-    if (expr.kind === 'and' || expr.kind === 'or') for (const part of expr.of) visit(part)
-    else if (expr.kind === 'geo' && expr.area.kind === 'circle' && !found.has(expr.field))
-      found.set(expr.field, expr.area)
-  }
-  visit(filter)
+  for (const expr of conditions)
+    if (expr.kind === 'geo' && expr.area.kind === 'circle' && !found.has(expr.field)) found.set(expr.field, expr.area)
   return found.size === 0 ? nowhere : found
 }
 

@@ -6,5 +6,6 @@ import type { Table } from '../../../query/table.ts'
 /** Null for no condition. Throws 400 for a field or a value that the table does not have. */
 export function parseWhere(table: Table, where: object | null): Expr | null {
   const conditions = Object.entries(where ?? {}).map(([field, value]) => [field, '==', value])
-  return conditions.length === 0 ? null : parseFilterGroups({ table, showsHidden: true }, { filter: conditions })
+  if (conditions.length === 0) return null
+  return parseFilterGroups({ table, showsHidden: true }, { filter: conditions }).condition
 }

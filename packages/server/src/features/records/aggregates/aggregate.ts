@@ -66,7 +66,7 @@ interface Selection {
 function parseSelection(call: TableCall, query: AggregateQuery): () => Promise<Selection> {
   const { table, view, backEnd, rows } = call
   const allowed = required(call.permissions.read(), call.caller)
-  const filtered = allOf([allowed, parseFilterTexts(view, query)])
+  const filtered = allOf([allowed, parseFilterTexts(view, query).condition])
   const select = (condition: Expr): Selection => ({
     condition,
     source: sql` FROM ${rows.from} WHERE ${backEnd.condition(condition, table)}`,

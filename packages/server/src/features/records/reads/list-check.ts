@@ -13,7 +13,6 @@ import { orderBy } from '../../../query/cursor.ts'
 import { dependenciesOf } from '../../../query/dependencies.ts'
 import { allOf, type Expr } from '../../../query/expr.ts'
 import { parseFilterGroups } from '../../../query/filter.ts'
-import { nearbyOf } from '../../../query/geo/nearby.ts'
 import { parseSort, type Sort } from '../../../query/sort.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { conditionsOf } from './page.ts'
@@ -47,10 +46,10 @@ export function parseListCheck(
 ): ListCheck {
   const allowed = required(permissions.read(), caller)
   return prefixedErrors(path, () => {
-    const filter = parseFilterGroups(view, list)
+    const { condition, nearby } = parseFilterGroups(view, list)
     return {
-      condition: allOf([allowed, filter]),
-      sort: parseSort(view, list.sort, nearbyOf(filter)),
+      condition: allOf([allowed, condition]),
+      sort: parseSort(view, list.sort, nearby),
       limit: list.limit ?? listLimitDefault,
       digest,
     }

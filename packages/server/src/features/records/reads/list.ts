@@ -19,7 +19,7 @@ import {
 } from '../../../query/cursor.ts'
 import { allOf, type Expr } from '../../../query/expr.ts'
 import { parseFields, parseFilterTexts } from '../../../query/filter.ts'
-import { type Nearby, nearbyOf } from '../../../query/geo/nearby.ts'
+import type { Nearby } from '../../../query/geo/nearby.ts'
 import { parseSort, reverseSort, type Sort, type SortValue, sortValues } from '../../../query/sort.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
@@ -51,8 +51,7 @@ export interface ListDeps {
 
 function parseSelection(call: TableCall, query: ListQuery): Selection {
   const allowed = required(call.permissions.read(), call.caller)
-  const filter = parseFilterTexts(call.view, query)
-  const nearby = nearbyOf(filter)
+  const { condition: filter, nearby } = parseFilterTexts(call.view, query)
   const condition = allOf([allowed, filter])
   const sort = parseSort(call.view, query.sort, nearby)
   const fields = query.fields === undefined ? null : parseFields(call.view, query.fields)

@@ -100,6 +100,6 @@ export async function count(
   totals: Pick<Totals, 'count'>,
 ): Promise<{ total: number }> {
   const allowed = required(call.permissions.read(), call.caller)
-  const condition = allOf([allowed, parseFilterTexts(call.view, query)])
+  const condition = allOf([allowed, parseFilterTexts(call.view, query).condition])
   return { total: await totals.count(call, condition) }
 }

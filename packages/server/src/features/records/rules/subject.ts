@@ -112,7 +112,8 @@ async function listSubject(input: SubjectInput, deps: SubjectDeps): Promise<Subj
   const shown = record?.found?.row.row ?? null
   const read = step(input, 'read', () => call.permissions.read(), shown)
   const steps = [read]
-  if (filter !== undefined) steps.push({ path: 'filter', expr: parseFilterTexts(call.view, query), row: shown })
+  if (filter !== undefined)
+    steps.push({ path: 'filter', expr: parseFilterTexts(call.view, query).condition, row: shown })
   return {
     operation: 'list',
     steps,

@@ -7,7 +7,6 @@ import { jsonText } from '../../../http/replies/reply.ts'
 import { highlightTagCharsMax } from '../../../limits/api.ts'
 import { allOf } from '../../../query/expr.ts'
 import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
-import { nearbyOf } from '../../../query/geo/nearby.ts'
 import type { Ranking, Table } from '../../../query/table.ts'
 import { pageWithIncluded } from '../reads/include/included-replies.ts'
 import { includingReader, parseInclude } from '../reads/include/parse-include.ts'
@@ -89,8 +88,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
   const included = parseInclude(call, query.include)
   const fields = query.fields === undefined ? null : parseFields(view, query.fields)
-  const filter = parseFilterTexts(view, query)
-  const nearby = nearbyOf(filter)
+  const { condition: filter, nearby } = parseFilterTexts(view, query)
   const complete = [...table.search, ...nearby.keys()]
   const reader = includingReader(call, fields, included, { complete, versions: query.versions })
   const { window, isContinued } = parseStart(call, query)

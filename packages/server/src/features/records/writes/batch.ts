@@ -210,7 +210,7 @@ export function parseByFilter(call: TableCall, body: ByFilterBody): ByFilter {
   const locatable = required(permissions.locate(), caller)
   if (body.action === 'update' && body.data === undefined)
     throw invalidField('data', 'required', 'is required to update')
-  const filter = parseFilterGroups(isNever(permissions.read()) ? bodyView : view, body)
+  const { condition: filter } = parseFilterGroups(isNever(permissions.read()) ? bodyView : view, body)
   requireReadable(call, filter)
   return {
     condition: allOf([locatable, may, filter]),

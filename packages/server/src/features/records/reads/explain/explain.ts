@@ -13,7 +13,6 @@ import { withMember } from '../../../../http/replies/reply.ts'
 import { explainedStatementsMax } from '../../../../limits/api.ts'
 import { allOf } from '../../../../query/expr.ts'
 import { type FilterGroups, parseFilterTexts } from '../../../../query/filter.ts'
-import { nearbyOf } from '../../../../query/geo/nearby.ts'
 import { defaultSort, parseSort } from '../../../../query/sort.ts'
 import type { TableCall } from '../../resolve-table.ts'
 import { indexesOf } from '../../schema/migration-plan.ts'
@@ -100,9 +99,9 @@ const shown = ({ isSlow: _, ...statement }: Analyzed): ExplainedStatement => sta
 
 /** The fields of an index that would help; null if the plan needs none. */
 function suggestionOf(call: TableCall, query: ExplainedQuery): readonly string[] | null {
-  const filter = parseFilterTexts(call.view, query)
+  const { condition: filter, nearby } = parseFilterTexts(call.view, query)
   const condition = allOf([call.permissions.read(), filter])
-  const sort = query.sort === undefined ? defaultSort : parseSort(call.view, query.sort, nearbyOf(filter))
+  const sort = query.sort === undefined ? defaultSort : parseSort(call.view, query.sort, nearby)
   const present = indexesOf(call.table).map(({ fields }) => fields)
   return suggestIndex(call.table, { condition, sort }, present)
 }

@@ -11,7 +11,7 @@ import {
 } from '../../../../limits/api.ts'
 import { allOf, type Expr } from '../../../../query/expr.ts'
 import { findFieldType, parseConditions, type TableView } from '../../../../query/filter.ts'
-import { type Nearby, nearbyOf } from '../../../../query/geo/nearby.ts'
+import { type Nearby, nowhere } from '../../../../query/geo/nearby.ts'
 import type { Relation } from '../../../../query/relations.ts'
 import { defaultSort, parseSort, type Sort } from '../../../../query/sort.ts'
 import type { TableCall } from '../../resolve-table.ts'
@@ -98,14 +98,14 @@ function parseRelation(
   const call = sibling(relation.target)
   const { view, permissions } = call
   const shown = fields === undefined ? null : parseFieldList(view, fields, `${at}.fields`)
-  const filter = where === undefined ? [] : [parseConditions(view, `${at}.where`, where)]
+  const filter = where === undefined ? null : parseConditions(view, `${at}.where`, where)
   const included = include === undefined ? [] : parseNested(call, include, `${at}.include`)
   return {
     relation,
     call,
-    condition: allOf([permissions.read(), ...filter]),
+    condition: allOf([permissions.read(), ...(filter ? [filter.condition] : [])]),
     reader: includingReader(call, shown, included, { complete: [relation.targetField] }),
-    sort: sort === undefined ? defaultSort : parseSortAt(view, sort, nearbyOf(allOf(filter)), at),
+    sort: sort === undefined ? defaultSort : parseSortAt(view, sort, filter?.nearby ?? nowhere, at),
     limit: limit === undefined ? null : parseLimit(limit, `${at}.limit`),
     counts: count === true,
     included,

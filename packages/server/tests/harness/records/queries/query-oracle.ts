@@ -1,12 +1,13 @@
 /**
- * An independent implementation of lists with rules, conditions through relations and `include`, on plain arrays:
- * naive, without SQL and without the server's expression tree.
+ * An independent implementation of lists with rules, conditions on places and through relations, orders by distance and
+ * `include`, on plain arrays: naive, without SQL and without the server's expression tree.
  */
+import { isLocation, isNear, isWithin, type LonLat, metresBetween } from './geo-oracle.ts'
 
 export type Value = string | number | boolean | null
 export type Row = Readonly<Record<string, unknown>>
 export type Data = Readonly<Record<string, readonly Row[]>>
-export type FieldTuple = readonly [field: string, op: string, value: Value | readonly Value[]]
+export type FieldTuple = readonly [field: string, op: string, value: Value | readonly unknown[]]
 
 /** A rule as JSON. `exists`: another table has a row with these values, or with the value of a field of this row. */
 export type Rule =
@@ -43,10 +44,14 @@ export interface IncludeOptions {
 }
 export type Include = Readonly<Record<string, IncludeOptions>>
 
-export interface OracleQuery {
+export interface Selection {
   readonly table: string
   readonly filter: readonly Condition[]
   readonly orFilter: readonly Condition[]
+}
+
+export interface OracleQuery extends Selection {
+  readonly fields?: readonly string[] | undefined
   readonly sort: readonly SortKey[]
   readonly include: Include
 }
@@ -59,6 +64,8 @@ const compare = (a: unknown, b: unknown): number =>
 
 export function matchesTuple([field, op, value]: FieldTuple, row: Row): boolean {
   const own = row[field] ?? null
+  if (op === 'near') return isNear(own, value as never)
+  if (op === 'within') return isWithin(own, value as never)
   if (value === null) return (op === '==') === (own === null)
   if (Array.isArray(value)) {
     if (value.length === 0) return op === 'not in'
@@ -78,12 +85,37 @@ export function matchesTuple([field, op, value]: FieldTuple, row: Row): boolean 
   return results[op] as boolean
 }
 
+/** By field the center of the first `near` among a request's own conditions. */
+export function centersOf(conditions: readonly Condition[]): ReadonlyMap<string, LonLat> {
+  const centers = new Map<string, LonLat>()
+  for (const condition of conditions) {
+    if (!('tuple' in condition) || condition.tuple[1] !== 'near') continue
+    const [field, , [lon, lat]] = condition.tuple as unknown as [string, string, [number, number]]
+    if (!centers.has(field)) centers.set(field, [lon, lat])
+  }
+  return centers
+}
+
+/** What a row is ordered by; places that are as far away to the millimetre are equally far. */
+function keyIn(row: Row, field: string, centers: ReadonlyMap<string, LonLat>, descending: boolean): unknown {
+  const [name = '', distance] = field.split('.')
+  if (distance === undefined) return row[name] ?? null
+  const [place, center] = [row[name], centers.get(name)]
+  // Without a place a record is the last one in both directions.
+  if (!isLocation(place) || !center) return descending ? -1 : Number.MAX_SAFE_INTEGER
+  return Math.round(metresBetween(place, center) * 1000)
+}
+
 /** Nulls first ascending and last descending; ties by id in the direction of the last key. */
-export function ordered(rows: readonly Row[], keys: readonly SortKey[]): Row[] {
+export function ordered(
+  rows: readonly Row[],
+  keys: readonly SortKey[],
+  centers: ReadonlyMap<string, LonLat> = new Map(),
+): Row[] {
   const all: readonly SortKey[] = [...keys, ['id', keys.at(-1)?.[1] ?? false]]
   return [...rows].sort((a, b) => {
     for (const [field, descending] of all) {
-      const [x, y] = [a[field] ?? null, b[field] ?? null]
+      const [x, y] = [keyIn(a, field, centers, descending), keyIn(b, field, centers, descending)]
       const order = x === y ? 0 : x === null ? -1 : y === null ? 1 : compare(x, y)
       if (order !== 0) return descending ? -order : order
     }
@@ -148,6 +180,7 @@ export function createOracle(
       const found = ordered(
         related(table, name, row).filter((other) => (options.where ?? []).every((one) => matches(target, one, other))),
         options.sort ?? [],
+        centersOf(options.where ?? []),
       )
       const items = found.slice(0, options.limit ?? found.length)
       const records = items.map((other) => shown(target, other, options.fields, options.include))
@@ -159,16 +192,27 @@ export function createOracle(
     return record
   }
 
+  /** The rows that a request selects; null where the caller may not read the table at all. */
+  function select({ table, filter, orFilter }: Selection): readonly Row[] | null {
+    if (rules[table] === false) return null
+    return readable(table).filter(
+      (row) =>
+        filter.every((one) => matches(table, one, row)) &&
+        (orFilter.length === 0 || orFilter.some((one) => matches(table, one, row))),
+    )
+  }
+
   return {
+    select,
+    shown,
     /** The items of a list; null where the caller may not read the table at all. */
-    list({ table, filter, orFilter, sort, include }: OracleQuery): Row[] | null {
-      if (rules[table] === false) return null
-      const found = readable(table).filter(
-        (row) =>
-          filter.every((one) => matches(table, one, row)) &&
-          (orFilter.length === 0 || orFilter.some((one) => matches(table, one, row))),
+    list(query: OracleQuery): Row[] | null {
+      const { table, filter, orFilter, sort, fields, include } = query
+      const found = select(query)
+      return (
+        found &&
+        ordered(found, sort, centersOf([...filter, ...orFilter])).map((row) => shown(table, row, fields, include))
       )
-      return ordered(found, sort).map((row) => shown(table, row, undefined, include))
     },
   }
 }
