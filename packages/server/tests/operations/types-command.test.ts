@@ -18,6 +18,7 @@ export default defineConfig({
             state: { type: 'string', enum: ['open', "it's"], default: 'open' },
             dueAt: { type: 'datetime' },
             tags: { type: 'json', default: [] },
+            spot: { type: 'geo', index: true },
             label: { type: 'string', computed: (f) => f.state.lower() },
             secret: { type: 'string' },
           },
@@ -48,6 +49,7 @@ export interface Config {
             readonly state: { readonly type: "string"; readonly default: "open"; readonly enum: readonly ["open", "it's"] }
             readonly dueAt: { readonly type: "datetime" }
             readonly tags: { readonly type: "json"; readonly default: object }
+            readonly spot: { readonly type: "geo" }
             readonly label: { readonly type: "string"; readonly computed: true }
           }
         }
