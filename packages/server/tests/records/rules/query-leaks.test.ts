@@ -1,6 +1,6 @@
 /**
  * Queries reveal nothing of what the caller may not read: two worlds that agree on the caller's records and shown
- * fields, and differ in denied records and hidden values, give the same responses, to the byte, and read as many rows.
+ * fields, and differ in denied records and hidden values, give the same responses, to the byte.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { type Answer, type Client, query } from '../../harness/client.ts'
