@@ -2,7 +2,7 @@
  * Explains what a caller may do (rules RULES-EXPLAIN-*): the verdict is that of the endpoint's own code in a rehearsal,
  * and the clauses are of the trees that this code evaluates.
  */
-import type { Auth, Caller, ServiceCaller, UserCaller } from '../../../access/caller.ts'
+import { type Auth, type Caller, callerKey, type ServiceCaller, type UserCaller } from '../../../access/caller.ts'
 import type { RuleEvaluator } from '../../../access/rule-evaluator.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -184,13 +184,13 @@ interface Traced {
 
 /** The clauses of each step. `isReadable`: whether the service key may see the values of records. */
 async function traceSteps(call: TableCall, subject: Subject, isReadable: boolean): Promise<Traced> {
-  const { backEnd, table, database } = call
+  const { backEnd, table, database, caller } = call
   const showsAll = isReadable || !subject.isStored
   const suggestions = new Map<string, SuggestedIndex>()
   let explained = 0
   const isTrue = async (exists: ExistsExpr): Promise<boolean> => {
     const query = sql`SELECT 1 AS yes WHERE ${backEnd.condition(exists, table)}`
-    const [found] = await database.all(query)
+    const [found] = await database.all(query, undefined, callerKey(caller))
     if (explained++ < explainedStatementsMax && (await database.explain(query)).scans.has('_e0')) {
       const suggestion = suggestionOf(call, exists)
       if (suggestion) suggestions.set(JSON.stringify(suggestion), suggestion)

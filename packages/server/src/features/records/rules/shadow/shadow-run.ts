@@ -3,12 +3,14 @@
  * it would take from them. For development mode only, since it runs code.
  */
 import { z } from 'zod'
-import type { Auth, ServiceCaller } from '../../../../access/caller.ts'
+import { type Auth, callerKey, type ServiceCaller } from '../../../../access/caller.ts'
 import { type Permissions, permissionsOf } from '../../../../access/check.ts'
 import { evaluateRule } from '../../../../access/rule.ts'
 import { permitsScope } from '../../../../access/service-keys.ts'
+import { EngineError } from '../../../../engines/sql/error.ts'
 import { sql } from '../../../../engines/sql/sql-text.ts'
-import { accessDenied, notFound } from '../../../../errors.ts'
+import { accessDenied, notFound, queryTimeout } from '../../../../errors.ts'
+import { aggregateTimeoutMs } from '../../../../limits/api.ts'
 import { shadowCallersMax, shadowIdsMax, shadowRowsMax, shadowSourceCharsMax } from '../../../../limits/functions.ts'
 import type { Expr } from '../../../../query/expr.ts'
 import { exprText } from '../../../../query/expr-text.ts'
@@ -80,13 +82,19 @@ const changedOf = (rows: readonly ComparedRow[]): Changed => ({
   ids: rows.slice(0, shadowIdsMax).map(({ id }) => id),
 })
 
-/** The last records by id, which grows with time unless clients choose it. */
-async function compareRows({ rows, backEnd, table, database }: TableCall, before: Expr, after: Expr) {
+/**
+ * The last records by id, which grows with time unless clients choose it. Outside of the event loop, since an edited
+ * rule may search another table for each record. Throws 400 past the time limit.
+ */
+async function compareRows({ rows, backEnd, table, database, caller }: TableCall, before: Expr, after: Expr) {
   const flag = (expr: Expr) => sql`CASE WHEN ${backEnd.condition(expr, table)} THEN 1 ELSE 0 END`
-  const found = await database.all<ComparedRow>(
-    sql`SELECT ${rows.name}."id" AS "id", ${flag(before)} AS "was", ${flag(after)} AS "is" FROM ${rows.from}
-      ORDER BY ${rows.name}."id" DESC LIMIT ${shadowRowsMax}`,
-  )
+  const statement = sql`SELECT ${rows.name}."id" AS "id", ${flag(before)} AS "was", ${flag(after)} AS "is" FROM ${rows.from}
+      ORDER BY ${rows.name}."id" DESC LIMIT ${shadowRowsMax}`
+  const found = await database
+    .scan<ComparedRow>(statement, { caller: callerKey(caller), timeoutMs: aggregateTimeoutMs })
+    .catch((error: unknown) => {
+      throw error instanceof EngineError && error.kind === 'timeout' ? queryTimeout(error.message) : error
+    })
   const [was, is] = [(row: ComparedRow) => Number(row.was) === 1, (row: ComparedRow) => Number(row.is) === 1]
   return {
     rows: found.length,
