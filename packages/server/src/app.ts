@@ -49,6 +49,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     limiter,
     authenticate: users.authenticate,
     dashboard: dashboard.access,
+    audit: dashboard.audit,
     onResponse: analytics.listenerOf,
   })
   const jobs = openAllJobs(context, engines, features)

@@ -11,7 +11,7 @@ import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
 import type { BeforeHooks } from '../features/before-hooks.ts'
-import { createDashboard, type Dashboard } from '../features/dashboard/index.ts'
+import { type Dashboard, openDashboard } from '../features/dashboard/index.ts'
 import { type DashboardSessions, openDashboardSessions } from '../features/dashboard/sessions.ts'
 import type { Feature } from '../features/feature.ts'
 import { createFunctions, type Functions } from '../features/functions/index.ts'
@@ -98,7 +98,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const sessions = await openDashboardSessions({ sql: engines.sql, clock: context.clock })
   const users: Users = keep(await usersOf(shared, { records, push, sessions, hooks: () => functions.authHooks() }))
-  const dashboard = keep(dashboardOf(shared, { users, sessions }))
+  const dashboard = keep(await dashboardOf(shared, { users, sessions }))
   const storage = keep(storageOf(shared, { users, records, hooks: (namespace) => functions.hooks.of(namespace) }))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
@@ -231,10 +231,13 @@ function usersOf(
 }
 
 const dashboardOf = (
-  { context }: Shared,
+  { context, engines }: Shared,
   { users, sessions }: { readonly users: Users; readonly sessions: DashboardSessions },
-): Dashboard =>
-  createDashboard({
+): Promise<Dashboard> =>
+  openDashboard({
+    sql: engines.sql,
+    secret: context.settings.secret,
+    log: context.log,
     sessions,
     signInTo: users.signInTo,
     findActive: users.findActive,

@@ -7,6 +7,7 @@ import { openApp } from '../app.ts'
 import { createLog } from '../base/log.ts'
 import { type LoadOptions, load } from '../config/load.ts'
 import { EngineError } from '../engines/sql/error.ts'
+import type { Verification } from '../features/dashboard/audit/reader.ts'
 import type { AdminView, ListedUser } from '../features/users/accounts/admin-view.ts'
 import type { UserPage } from '../features/users/admin/admin.ts'
 import type { CreateInput, UpdateInput } from '../features/users/admin/input.ts'
@@ -29,6 +30,8 @@ export interface AdminClient {
   remove(id: string): Promise<void>
   listKeys(): Promise<readonly KeyView[]>
   rotateKeys(): Promise<KeyView>
+  /** Verifies the audit log; `hash` must be in its chain. */
+  verifyAudit(hash: string | null): Promise<Verification>
   close(): Promise<void>
 }
 
@@ -67,6 +70,7 @@ const later = 'Try again once it is ready, or stop it.'
 function createClient({ url, serviceKey, close }: Server): AdminClient {
   const silent = `The server at ${url}, which has this data folder, does not answer. ${later}`
   const call = createAdminCall({ url, base: '/api/auth/admin', serviceKey, silent })
+  const callApi = createAdminCall({ url, base: '/api', serviceKey, silent })
   const pathOf = (id: string, rest = ''): string => `/users/${encodeURIComponent(id)}${rest}`
 
   return {
@@ -82,6 +86,7 @@ function createClient({ url, serviceKey, close }: Server): AdminClient {
     remove: async (id) => void (await call('DELETE', pathOf(id))),
     listKeys: async () => (await call<{ keys: readonly KeyView[] }>('GET', '/keys')).keys,
     rotateKeys: async () => (await call<{ key: KeyView }>('POST', '/keys/rotate')).key,
+    verifyAudit: (hash) => callApi('GET', `/audit/verify${hash === null ? '' : `?${new URLSearchParams({ hash })}`}`),
     close,
   }
 }

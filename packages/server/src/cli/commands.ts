@@ -2,6 +2,7 @@
 import { suggest } from '../config/issues.ts'
 import { version } from '../version.ts'
 import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageError } from './command.ts'
+import { auditCommand } from './commands/audit.ts'
 import { backupCommand } from './commands/backup.ts'
 import { devCommand } from './commands/dev.ts'
 import { doctorCommand } from './commands/doctor.ts'
@@ -51,6 +52,7 @@ const commands: readonly Command[] = [
   migrateCommand,
   typesCommand,
   usersCommand,
+  auditCommand,
   keysCommand,
   secretsCommand,
   roomsCommand,

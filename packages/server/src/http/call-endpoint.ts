@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Caller } from '../access/caller.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
+import { type Audit, isAudited } from './audit.ts'
 import type { Endpoint, OpenCall, Reply } from './endpoint.ts'
 import { hasNoBody, readJsonObject } from './input/body.ts'
 import { createQueryReader, validate } from './input/validate.ts'
@@ -15,6 +16,10 @@ export interface PreparedEndpoint {
   readonly readQuery: (queryString: string) => unknown
 }
 
+export interface CallParts extends IdentifyParts {
+  readonly audit: Audit
+}
+
 /** The schema of endpoints without query parameters. */
 const noQuery = z.object({})
 
@@ -25,7 +30,7 @@ export const prepareEndpoint = (endpoint: Endpoint): PreparedEndpoint => ({
 
 /** The order matters: nothing is read for a caller without permission. */
 export function callEndpoint(
-  parts: IdentifyParts,
+  parts: CallParts,
   prepared: PreparedEndpoint,
   context: RequestContext,
 ): Reply | Promise<Reply> {
@@ -34,7 +39,8 @@ export function callEndpoint(
   const run = (caller: Caller): Reply | Promise<Reply> => {
     context.caller = caller
     const isChecked = caller.kind === 'user' || (caller.kind === 'service' && caller.admin !== undefined)
-    return runEndpoint(prepared, context, isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null)
+    const recheck = isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null
+    return runEndpoint(prepared, context, recheck, parts.audit)
   }
   const caller = identify(parts, prepared.endpoint, context)
   return caller instanceof Promise ? caller.then(run) : run(caller)
@@ -48,24 +54,30 @@ export function runEndpoint(
   { endpoint, readQuery }: PreparedEndpoint,
   call: OpenCall,
   recheck: (() => unknown) | null,
+  audit: Audit | null = null,
 ): Reply | Promise<Reply> {
+  const handle = (): Reply | Promise<Reply> => {
+    const { caller } = call
+    if (!audit || !isAudited(endpoint, call, caller)) return endpoint.handle(call)
+    return audit.record({ caller, endpoint, call }, () => endpoint.handle(call))
+  }
   authorize(endpoint, call.caller, call.params)
   call.query = readQuery(call.queryString)
   const schema = (call.functionName !== undefined && endpoint.functionBody) || endpoint.body
-  if (!schema) return endpoint.handle(call)
+  if (!schema) return handle()
   if (endpoint.isBodyOptional && hasNoBody(call.headers)) {
     call.body = validate(schema, {})
-    return endpoint.handle(call)
+    return handle()
   }
   const { bodyBytesMax = jsonBodyBytesMax } = endpoint
   const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(call.params)
   const type = call.headers.get('content-type')
   return readJsonObject(type, call.rawBody, bytesMax, endpoint.textMembers).then((json) => {
-    const handle = (): Reply | Promise<Reply> => {
+    const proceed = (): Reply | Promise<Reply> => {
       call.body = validate(schema, json)
-      return endpoint.handle(call)
+      return handle()
     }
     const checking = recheck?.()
-    return checking instanceof Promise ? checking.then(handle) : handle()
+    return checking instanceof Promise ? checking.then(proceed) : proceed()
   })
 }

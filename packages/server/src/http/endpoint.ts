@@ -6,6 +6,7 @@ import type { z } from 'zod'
 import type { Caller } from '../access/caller.ts'
 import type { BlobSource } from '../engines/blobs/blobs.ts'
 import type { rateLimitRequests } from '../limits/api.ts'
+import type { AuditedChange } from './audited-change.ts'
 import type { RequestBody } from './input/request-body.ts'
 import type { Connection, SocketHandler } from './sockets/socket-handler.ts'
 import type { SocketKind } from './sockets/sockets.ts'
@@ -61,10 +62,13 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly setIdleSeconds?: (seconds: number) => void
   /** For endpoints whose body is not JSON. */
   readonly rawBody: RequestBody
+  /** Adds to the audit log what a request has changed; absent where the request is not recorded. */
+  readonly audit?: (change: AuditedChange) => void
 }
 
 /** A handler's argument whose query, body and caller are filled in step by step. */
 export interface OpenCall extends Call {
+  audit?: (change: AuditedChange) => void
   path: string
   query: unknown
   body: unknown
@@ -122,6 +126,13 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly requiresRecentSignIn?: true
   /** Also for administrators whose role may only read, although the method is not GET. */
   readonly isForReaders?: true
+  /**
+   * Whether a request changes anything, by its body; such requests of service keys are audited. By default those of
+   * other methods than GET, HEAD and OPTIONS.
+   */
+  readonly changes?: boolean | ((body: Body) => boolean)
+  /** The audit log does not show the body. Default `isSecret`. */
+  readonly hidesBody?: boolean
   /** Where the endpoint is mounted a second time, its paths begin with this; `path` of a call does not. */
   readonly mountedAt?: string
   /** Query parameters as strings, each at most once; none if absent. Unknown names are 400. */

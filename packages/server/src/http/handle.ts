@@ -4,7 +4,7 @@
  */
 import type { TrustProxy } from '../base/network/address.ts'
 import { unavailable } from '../errors.ts'
-import { callEndpoint, prepareEndpoint } from './call-endpoint.ts'
+import { type CallParts, callEndpoint, prepareEndpoint } from './call-endpoint.ts'
 import type { Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
 import { checkHead } from './input/request-body.ts'
 import { createQueryReader } from './input/validate.ts'
@@ -12,10 +12,9 @@ import { createReplyTemplates, isLarge, prepare } from './replies/reply.ts'
 import { createContext, type RequestContext, type RuntimeServer } from './request-context.ts'
 import { createResponder, type ResponderParts, type RespondingEndpoint } from './responder.ts'
 import { isDashboardPath } from './security/dashboard-access.ts'
-import type { IdentifyParts } from './security/identify.ts'
 import { type UpgradeParts, upgrade } from './upgrade.ts'
 
-export interface HandleParts extends IdentifyParts, UpgradeParts, ResponderParts {
+export interface HandleParts extends CallParts, UpgradeParts, ResponderParts {
   readonly trustProxy: TrustProxy
 }
 

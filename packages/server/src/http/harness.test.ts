@@ -101,6 +101,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       sockets,
       cors: createCors(options.cors ?? { mode: 'release', origins: [] }),
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),
+      audit: { record: async (_, work) => work() },
       dashboard: { findSession: async () => null, publicUrl: null, trustProxy: { kind: 'none' }, now: clock.now },
     },
   }

@@ -8,6 +8,10 @@ import { dashboardPath } from './security/dashboard-access.ts'
 /** Of the mounted endpoint, in logs and metrics. */
 const namePrefix = 'dashboard:'
 
+/** The name of the endpoint of the API that a mounted one is. */
+export const mountedName = ({ name, mountedAt }: Endpoint): string =>
+  mountedAt === undefined ? name : name.slice(namePrefix.length)
+
 /** Whether a service key may do more than an anonymous caller. */
 const concernsKeys = ({ credentials, scope }: Endpoint): boolean => credentials !== 'public' || scope !== undefined
 
@@ -22,4 +26,5 @@ export const mountForAdministrators = (endpoints: readonly Endpoint[]): readonly
       mountedAt: dashboardPath,
       credentials: 'admin',
       isSecret: true,
+      hidesBody: endpoint.isSecret ?? false,
     }))

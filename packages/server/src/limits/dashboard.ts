@@ -27,3 +27,36 @@ export const administratorsListedMax = 500
 // The page
 /** Files of a build: chunks, styles and images, each up to three times. All are kept in memory. */
 export const dashboardAssetsMax = 1000
+
+// Audit
+/** Entries kept: some 500 MB at half a kilobyte each. The oldest are removed, and the chain begins after them. */
+export const auditEntriesMax = 1_000_000
+/** Entries removed per transaction. */
+export const auditPrunedMax = 5000
+/** Entries appended by one transaction. */
+export const auditGroupMax = 200
+/** Entries that wait for theirs; beyond it requests are refused with 503. */
+export const auditQueueMax = 10_000
+/** Lost intents read at once. */
+export const auditRecoveredMax = 200
+/**
+ * After how long an intent whose server does not answer for it is recorded with an unknown outcome; longer than any
+ * request takes. The embedded engine has one server, which recovers all of them when it starts.
+ */
+export const auditIntentMs = 60 * 60 * 1000
+/** Changes of one request whose content is kept. */
+export const auditChangesMax = 20
+/** Characters of a value, of the JSON of what was before and after, and of the path of an entry. */
+export const auditValueCharsMax = 1000
+export const auditTextCharsMax = 16 * KiB
+export const auditTargetCharsMax = 2000
+/** Nesting of values; deeper ones are cut. */
+export const auditDepthMax = 8
+/** Time limit of a search. */
+export const auditScanMs = 10_000
+/** Entries whose hashes are computed in one step of the event loop: a few milliseconds. */
+export const auditVerifiedAtOnce = 500
+export const auditListLimitDefault = 50
+export const auditListLimitMax = 200
+/** Entries per chunk of an export. */
+export const auditExportedAtOnce = 500

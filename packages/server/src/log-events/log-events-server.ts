@@ -38,6 +38,19 @@ export const serverLogEvents = {
     meaning: 'The configuration is valid but contains a probable mistake.',
     action: 'Read `warning`.',
   },
+  'dashboard.audit_failed': {
+    level: 'error',
+    fields: ['entries', 'error'],
+    meaning:
+      'Entries could not be appended to the audit log. The requests were answered with 503, and their changes may be there.',
+    action: 'Check the database.',
+  },
+  'dashboard.audit_withdrawal_failed': {
+    level: 'warn',
+    fields: ['error'],
+    meaning: 'The intent of a refused action could not be removed; the action appears with an unknown outcome.',
+    action: 'Check the database.',
+  },
   'engine.available': {
     level: 'info',
     fields: ['engine'],

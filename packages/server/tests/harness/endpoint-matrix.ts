@@ -24,6 +24,7 @@ const read = { kind: 'rules', scope: 'db:table:denied:read' } as const
 const write = { kind: 'rules', scope: 'db:table:denied:write', changes: true } as const
 const readRoom = { kind: 'rules', scope: 'rooms:namespace:*:read' } as const
 const changeRoom = { kind: 'service', scope: 'rooms:namespace:*:write' } as const
+const readAudit = { kind: 'service', scope: 'dashboard:audit:*:read' } as const
 const execute = { kind: 'service', scope: 'sql:database:denied:exec' } as const
 const room = '?namespace=denied&id=x'
 
@@ -119,6 +120,13 @@ export const matrix: Readonly<Record<string, Access>> = {
   ...systemAccess,
   ...backupAccess,
   ...functionsAccess,
+  'audit.list': { ...readAudit, send: (client) => client.get('/api/audit') },
+  'audit.verify': { ...readAudit, send: (client) => client.get('/api/audit/verify') },
+  'audit.export': {
+    kind: 'service',
+    scope: 'dashboard:audit:*:export',
+    send: (client) => client.get('/api/audit/export'),
+  },
   ...rulesAccess,
   ...usersAccess,
 }
@@ -137,6 +145,8 @@ export const scopes = [
   'auth:admin:*:write',
   'dashboard:admins:*:read',
   'dashboard:admins:*:write',
+  'dashboard:audit:*:read',
+  'dashboard:audit:*:export',
   'rooms:namespace:*:read',
   'rooms:namespace:*:write',
   'system:logs:*:read',

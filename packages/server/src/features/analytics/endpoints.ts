@@ -124,6 +124,8 @@ export function createAnalyticsEndpoints(deps: AnalyticsEndpointDeps): readonly 
       scope: writeScope,
       rateLimit: 'events',
       body: trackBody,
+      // Events are data of the application, in numbers beyond what an audit is for.
+      changes: false,
       replies: {
         200: { description: 'Stored', schema: z.object({ ok: z.literal(true), count: z.number() }) },
       },

@@ -3,18 +3,30 @@
  * through the endpoints of the API, which administrators call as service callers (`http/mounted-endpoints`).
  */
 import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
 import type { TrustProxy } from '../../base/network/address.ts'
 import type { Mode } from '../../config/config.ts'
 import type { DashboardConfig } from '../../config/sections/dashboard/dashboard.ts'
+import type { Sql } from '../../engines/sql/sql.ts'
 import type { DashboardAccess } from '../../http/security/dashboard-access.ts'
+import { auditIntentMs } from '../../limits/dashboard.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
+import { createAudit, type DashboardAudit } from './audit/audit.ts'
+import { createAuditChain } from './audit/chain.ts'
+import { createAuditEndpoints } from './audit/endpoints.ts'
+import { createAuditReader } from './audit/reader.ts'
+import { dashboardAddress } from './migrations.ts'
 import { createPage } from './page.ts'
 import { createSessionEndpoints, type SignInMethods } from './session-endpoints.ts'
 import type { DashboardSessions } from './sessions.ts'
 import { type AdministratorAccount, createFindSession, createTarget, type DashboardTarget } from './sign-in.ts'
 
 export interface DashboardDeps<Passkey> {
+  readonly sql: Sql
+  /** Seals cursors. */
+  readonly secret: string
+  readonly log: Log
   readonly sessions: DashboardSessions
   /** The ways to sign in, with the same checks as for the API. */
   readonly signInTo: (target: DashboardTarget) => SignInMethods<Passkey>
@@ -34,10 +46,19 @@ export interface DashboardDeps<Passkey> {
 export interface Dashboard extends Feature {
   /** Authenticates requests from the page. */
   readonly access: DashboardAccess
+  /** Records what administrators and service keys change. */
+  readonly audit: DashboardAudit
 }
 
-export function createDashboard<Passkey>(deps: DashboardDeps<Passkey>): Dashboard {
-  const { sessions, publicUrl, trustProxy, clock } = deps
+/** Records the outcome of actions that the previous server did not end as unknown. */
+export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Promise<Dashboard> {
+  const { sql, sessions, publicUrl, trustProxy, clock, log, secret } = deps
+  const database = sql.database(dashboardAddress)
+  const chain = createAuditChain({ database, log })
+  const audit = createAudit({ chain, clock, log })
+  const reader = createAuditReader({ database, chain })
+  // The embedded engine has one server, so that no other one can have an action under way.
+  if (sql.circuit === null) await chain.recover(Number.MAX_SAFE_INTEGER)
   const access: DashboardAccess = {
     findSession: createFindSession(deps),
     publicUrl,
@@ -48,11 +69,20 @@ export function createDashboard<Passkey>(deps: DashboardDeps<Passkey>): Dashboar
   return {
     name: 'dashboard',
     access,
-    endpoints: [],
+    audit,
+    endpoints: createAuditEndpoints({ reader, secret }),
     dashboardEndpoints: [
       ...createPage({ folder: deps.pageFolder }),
-      ...createSessionEndpoints({ ...deps, access, signIn }),
+      ...createSessionEndpoints({ ...deps, access, signIn, audit }),
     ],
-    jobs: [{ name: 'dashboard.sweepSessions', intervalMs: housekeepingIntervalMs, run: sessions.sweep }],
+    jobs: [
+      { name: 'dashboard.sweepSessions', intervalMs: housekeepingIntervalMs, run: sessions.sweep },
+      {
+        name: 'dashboard.recoverAudit',
+        intervalMs: housekeepingIntervalMs,
+        run: (signal) => chain.recover(clock.now() - auditIntentMs, signal),
+      },
+      { name: 'dashboard.pruneAudit', intervalMs: housekeepingIntervalMs, run: chain.prune },
+    ],
   }
 }

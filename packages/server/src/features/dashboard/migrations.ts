@@ -11,7 +11,7 @@ import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 const namespace = 'shared'
 export const dashboardAddress: DatabaseAddress = { namespace, instanceId: null }
 
-export type DashboardTable = 'sessions'
+export type DashboardTable = 'sessions' | 'audit' | 'audit_intents' | 'audit_start'
 
 export const dashboardTable = (dialect: Dialect, name: DashboardTable): SqlText =>
   dialect.target(platformTable(namespace, `_dashboard_${name}`))
@@ -26,6 +26,22 @@ const steps: readonly PlatformStep[] = [
         created_at BIGINT NOT NULL, used_at BIGINT NOT NULL, address ${text}, user_agent ${text})`,
       sql`CREATE INDEX "_dashboard_sessions_user" ON ${sessions} (user_id)`,
       sql`CREATE INDEX "_dashboard_sessions_created" ON ${sessions} (created_at)`,
+    ]
+  },
+  // `audit`: the chain. `audit_intents`: actions of administrators that are not over. `audit_start`: where the chain
+  // begins once its oldest entries were removed.
+  (dialect) => {
+    const text: SqlText = { text: dialect.columnTypes.text, values: [] }
+    const [audit, intents] = [dashboardTable(dialect, 'audit'), dashboardTable(dialect, 'audit_intents')]
+    return [
+      sql`CREATE TABLE ${audit} (seq BIGINT PRIMARY KEY, id ${text} NOT NULL UNIQUE, at BIGINT NOT NULL,
+        actor ${text} NOT NULL, action ${text} NOT NULL, target ${text} NOT NULL, entry ${text} NOT NULL,
+        hash ${text} NOT NULL)`,
+      sql`CREATE INDEX "_dashboard_audit_actor" ON ${audit} (actor, seq)`,
+      sql`CREATE INDEX "_dashboard_audit_action" ON ${audit} (action, seq)`,
+      sql`CREATE INDEX "_dashboard_audit_at" ON ${audit} (at)`,
+      sql`CREATE TABLE ${intents} (id ${text} PRIMARY KEY, at BIGINT NOT NULL, entry ${text} NOT NULL)`,
+      sql`CREATE TABLE ${dashboardTable(dialect, 'audit_start')} (seq BIGINT NOT NULL, hash ${text} NOT NULL)`,
     ]
   },
 ]

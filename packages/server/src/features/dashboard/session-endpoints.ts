@@ -11,6 +11,7 @@ import { type DashboardAccess, dashboardPath, sessionTokenOf, siteOf } from '../
 import { passwordCharsMax } from '../../limits/api.ts'
 import { dashboardSessionMs } from '../../limits/dashboard.ts'
 import { emailCharsMax, mfaTextCharsMax, passkeyBodyBytesMax } from '../../limits/users.ts'
+import type { DashboardAudit } from './audit/audit.ts'
 import type { DashboardSessions } from './sessions.ts'
 import { type AdministratorAccount, findRole, type SignedInAdministrator } from './sign-in.ts'
 
@@ -37,6 +38,7 @@ export interface SignInMethods<Passkey> {
 export interface SessionEndpointsDeps<Passkey> {
   readonly access: DashboardAccess
   readonly sessions: DashboardSessions
+  readonly audit: Pick<DashboardAudit, 'recordSignIn'>
   readonly signIn: SignInMethods<Passkey>
   readonly findActive: (userId: string) => Promise<AdministratorAccount | null>
   readonly config: () => DashboardConfig | null
@@ -194,18 +196,16 @@ function currentEndpoints<Passkey>(deps: SessionEndpointsDeps<Passkey>): readonl
 }
 
 /** The session with its cookie, or the ticket for the second factor. A session that the browser had before ends. */
-async function replyTo<Passkey>(
-  deps: SessionEndpointsDeps<Passkey>,
-  { headers }: Pick<Call, 'headers'>,
-  outcome: Outcome,
-): Promise<Reply> {
+async function replyTo<Passkey>(deps: SessionEndpointsDeps<Passkey>, call: Call, outcome: Outcome): Promise<Reply> {
   if ('mfaRequired' in outcome) {
     const { mfaTicket: ticket, factors } = outcome
     return json({ mfaRequired: true, ticket, factors, enrollmentRequired: factors.length === 0 })
   }
   const { account, session } = outcome
+  const { headers } = call
   const previous = sessionTokenOf(headers)
   if (previous !== null) await deps.sessions.end(previous)
+  await deps.audit.recordSignIn(account, call)
   const { cookie, isSecure } = siteOf(headers, deps.access)
   const maxAgeSeconds = dashboardSessionMs / 1000
   return {

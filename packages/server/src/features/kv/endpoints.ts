@@ -101,6 +101,7 @@ export function createKvEndpoint(deps: KvEndpointDeps): Endpoint {
     scope: ({ namespace = '' }) => [scopeOf(namespace, 'read'), scopeOf(namespace, 'write')],
     rateLimit: 'auth',
     body: commandBody,
+    changes: ({ action }) => kindOf[action] === 'write',
     bodyBytesMax: ({ namespace = '' }) => (namespaces().get(namespace)?.valueBytesMax ?? 0) + kvBodyExtraBytes,
     textMembers: ['value'],
     replies: {

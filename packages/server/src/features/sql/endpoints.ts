@@ -26,6 +26,9 @@ const answer = z.object({
   }),
 })
 
+/** Whether a statement only reads, as far as its text shows. `SELECT … INTO` creates a table on PostgreSQL. */
+const isSelection = (query: string): boolean => /^\s*select\b/i.test(query) && !/\binto\b/i.test(query)
+
 /** Rounds milliseconds to microseconds. */
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 
@@ -33,6 +36,7 @@ export const createSqlEndpoint = (databases: SqlDatabases): Endpoint =>
   endpoint({
     name: 'sql.exec',
     method: 'POST',
+    changes: ({ query }) => !isSelection(query),
     paths: ['/api/sql/:database'],
     tag: 'SQL',
     summary: 'Run a SQL statement',

@@ -28,6 +28,7 @@ export const createSignedUrlEndpoints = ({ buckets, signedUrls }: SignedUrlEndpo
     paths: at('/signed-url'),
     summary: 'Create a signed download URL',
     scope: readScope,
+    changes: false,
     body: z.object({ key: keySchema, expiresIn }),
     replies: { 200: { description: 'The URL', schema: urlSchema } },
     handle: async (call) => json(await signedUrls.read(buckets.resolve(call), call, call.body)),
@@ -39,6 +40,7 @@ export const createSignedUrlEndpoints = ({ buckets, signedUrls }: SignedUrlEndpo
     summary: 'Create several signed download URLs',
     description: `At most ${batchKeysMax} keys; keys of files that do not exist are omitted.`,
     scope: readScope,
+    changes: false,
     body: z.object({ keys: keysSchema, expiresIn }),
     replies: {
       200: { description: 'The URLs', schema: z.object({ urls: z.array(urlSchema.extend({ key: z.string() })) }) },

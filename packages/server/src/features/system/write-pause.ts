@@ -46,6 +46,7 @@ export function createBackupEndpoints(pauseWrites: PauseWrites): readonly Endpoi
     endpoint({
       name: 'system.holdForBackup',
       method: 'POST',
+      changes: false,
       paths: ['/api/backup/hold'],
       tag: 'System',
       summary: 'Pause writes while a backup starts',
@@ -60,6 +61,7 @@ export function createBackupEndpoints(pauseWrites: PauseWrites): readonly Endpoi
     endpoint({
       name: 'system.releaseFromBackup',
       method: 'DELETE',
+      changes: false,
       paths: ['/api/backup/hold/:id'],
       tag: 'System',
       summary: 'Resume writes',

@@ -69,6 +69,7 @@ export function createVectorEndpoints({ indexes, rows, writes, queries }: Vector
       scope: ({ index = '' }) => [scopeOf(index, 'query'), scopeOf(index, 'write')],
       rateLimit: 'auth',
       body: commandBody,
+      changes: ({ action }) => kindOf[action] === 'write',
       bodyBytesMax: vectorBodyBytesMax,
       replies: {
         200: {

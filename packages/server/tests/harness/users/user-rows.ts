@@ -13,6 +13,8 @@ export interface UserRows {
   /** Rows of a table of the namespace `shared` in which a column has a value. */
   count(table: string, column: string, value: string): Promise<number>
   insert(table: string, values: Values): Promise<void>
+  /** Runs a statement; tables are named as in `shared.users`, parameters as `?`. */
+  run(text: string, values?: readonly (string | number | null)[]): Promise<Record<string, unknown>[]>
 }
 
 /** An engine that remembers the storage it opened last. */
@@ -35,7 +37,10 @@ export function watchedEngine(engine: Engine): { readonly engine: Engine; storag
 
 /** `dataFolder` is the data folder of the server. */
 export function createUserRows(dataFolder: string, storage: () => Storage): UserRows {
-  async function run(text: string, values: readonly (string | number | null)[]): Promise<Record<string, unknown>[]> {
+  async function run(
+    text: string,
+    values: readonly (string | number | null)[] = [],
+  ): Promise<Record<string, unknown>[]> {
     const { databaseUrl } = storage().settings
     if (databaseUrl) return runOnPostgres(databaseUrl, text, values)
     const database = new Sqlite(join(dataFolder, 'databases/shared.sqlite'))
@@ -48,6 +53,7 @@ export function createUserRows(dataFolder: string, storage: () => Storage): User
   }
 
   return {
+    run,
     async count(table, column, value) {
       const [row] = await run(`SELECT count(*) AS n FROM shared.${table} WHERE ${column} = ?`, [value])
       return Number(row?.n)

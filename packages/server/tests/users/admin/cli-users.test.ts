@@ -65,6 +65,39 @@ describe('users', () => {
     expect((await lines(['users', 'list'])).length).toBe(2)
   })
 
+  test('[DASH-23] get and lose dashboard roles from a shell, and the audit log is verified there', async () => {
+    const [line] = await create('ann@example.com')
+    expect(await lines(['users', 'set-dashboard-role', 'ann@example.com', 'owner'])).toEqual([
+      'ann@example.com is owner in the dashboard.',
+    ])
+    await create('bob@example.com')
+    await lines(['users', 'set-dashboard-role', 'bob@example.com', 'viewer'])
+    expect(await lines(['users', 'set-dashboard-role', 'bob@example.com', 'none'])).toEqual([
+      'bob@example.com can no longer open the dashboard.',
+    ])
+    for (const [args, message] of [
+      [['set-dashboard-role', 'ann@example.com'], 'needs a role'],
+      [['set-dashboard-role', 'ann@example.com', 'admin'], 'must be null or one of owner, editor, support, viewer'],
+      [['set-dashboard-role', 'ann@example.com', 'none'], 'The last owner must stay one'],
+      [['disable', 'ann@example.com', 'owner'], 'does not take "owner"'],
+    ] as const) {
+      const { error, code } = await run(['users', ...args])
+      expect(error).toContain(message)
+      expect(code).not.toBe(0)
+    }
+    const [verified = ''] = await lines(['audit', 'verify'])
+    expect(verified).toMatch(/^5 entries fit\. Newest hash: [\da-f]{64}$/)
+    const hash = verified.slice(-64)
+    const { client } = await serve('start')
+    expect((await client.post('/dashboard/api/session', {}, {})).status).toBe(403)
+    await lines(['users', 'delete', idOf(line)])
+    expect(await lines(['audit', 'verify', '--hash', hash])).toEqual([
+      expect.stringMatching(/^6 entries fit\. Newest hash: [\da-f]{64}$/),
+    ])
+    const { error, code } = await run(['audit', 'verify', '--hash', '0'.repeat(64)])
+    expect({ error, code }).toEqual({ error: 'The given hash is not in the chain.\n', code: 1 })
+  })
+
   test('are changed through the server that has the data folder', async () => {
     const { client } = await serve('start')
     const [line] = await create('ann@example.com')

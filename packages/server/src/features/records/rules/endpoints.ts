@@ -88,6 +88,7 @@ export const createRulesEndpoints = (deps: ExplainAccessDeps & MatrixDeps & Rule
     ...common,
     name: 'rules.explain',
     method: 'POST',
+    changes: false,
     paths: ['/api/rules/explain'],
     summary: 'Explain what a caller may do with a record',
     description:

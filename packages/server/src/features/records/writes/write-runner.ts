@@ -4,9 +4,11 @@
  */
 import type { Clock } from '../../../base/clock.ts'
 import type { DatabaseAddress, Reader, Transaction } from '../../../engines/sql/sql.ts'
+import type { AuditedChange } from '../../../http/audited-change.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { BeforeHooks, HookOperation } from '../../before-hooks.ts'
+import type { Change } from '../changes/changes.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { HookPasses } from './hooks/hook-pass.ts'
 import { createRowLocks } from './hooks/row-locks.ts'
@@ -81,6 +83,11 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     const covers = (operation: HookOperation): boolean =>
       found?.covers(table.table.name, operation) === true || (spansTables && found !== null)
     const passes = found && operations.some(covers) ? new HookPasses(found, call, lockRows) : null
+    const { audit } = call
+    const committedAudited: OnCommitted = (written, change) => {
+      committed(written, change)
+      audit?.(auditedChange(change))
+    }
     const writeIn = (tx: Transaction, isRehearsal: boolean): Write => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
@@ -88,7 +95,7 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
       return {
         call: table,
         tx,
-        committed,
+        committed: audit ? committedAudited : committed,
         removals,
         requestId,
         nowMs,
@@ -110,6 +117,18 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
       key && (await hasStored(target, key, times)) ? null : foresees.rehearse(writeIn(rehearsalOf(database), true))
     return passes.run(attempt, rehearse)
   }
+}
+
+/** The change of a record as the audit log shows it: hidden fields only by name. */
+function auditedChange({ table, id, before, after }: Change): AuditedChange {
+  const shown = (row: Change['before']): object | null =>
+    row && {
+      id,
+      ...Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [name, table.hidden.has(name) ? '[hidden]' : value]),
+      ),
+    }
+  return { before: shown(before), after: shown(after) }
 }
 
 const operations: readonly HookOperation[] = ['insert', 'update', 'delete']

@@ -120,6 +120,7 @@ export function createSummaryEndpoints(deps: SummaryEndpointsDeps): readonly End
       ...common,
       name: 'rooms.summaries',
       method: 'POST',
+      changes: false,
       paths: ['/api/room/summaries'],
       summary: `Get metadata and occupancy of up to ${roomSummariesMax} rooms`,
       description: `${visibility} Rooms that are not visible to the caller are listed in \`deniedIds\`.`,

@@ -30,7 +30,7 @@ export interface DashboardRoles {
    * Gives a user a role, or takes it with null; ends the dashboard sessions of the user. Rejects with 400 for an
    * unknown role, 404 for an unknown user, 409 if no owner would remain.
    */
-  set(id: string, role: string | null): Promise<AdministratorView>
+  set(id: string, role: string | null): Promise<{ before: AdministratorView; after: AdministratorView }>
 }
 
 export interface DashboardRolesDeps {
@@ -80,10 +80,11 @@ export function createDashboardRoles({
         const account = isUserId(id) ? await accounts.find(tx, id, 'lock') : null
         if (!account) throw notFound('User')
         if (account.isAnonymous && role !== null) throw conflict('An anonymous user cannot sign in to the dashboard')
-        if (account.dashboardRole === role) return viewOf(account)
+        const before = viewOf(account)
+        if (account.dashboardRole === role) return { before, after: before }
         if (account.dashboardRole === ownerRole) await checkOwnerRemains(tx, id)
         onRoleChanged(tx, id)
-        return viewOf(await accounts.update(tx, account, { dashboardRole: role }))
+        return { before, after: viewOf(await accounts.update(tx, account, { dashboardRole: role })) }
       })
     },
   }
@@ -125,6 +126,10 @@ export const createDashboardRoleEndpoints = (roles: DashboardRoles): readonly En
     body,
     replies: { 200: { description: 'The user', schema: view } },
     errors: [404, 409],
-    handle: async ({ params, body: { role } }) => json(await roles.set(params.id ?? '', role)),
+    async handle({ params, body: { role }, audit }) {
+      const { before, after } = await roles.set(params.id ?? '', role)
+      audit?.({ before, after })
+      return json(after)
+    },
   }),
 ]

@@ -1,6 +1,6 @@
 /** Endpoints of user administration. `admin` and `import` implement them. */
 import { z } from 'zod'
-import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'
 import {
@@ -86,6 +86,19 @@ export function createAdminEndpoints(deps: {
   readonly importUsers: ImportUsers
 }): readonly Endpoint[] {
   const { admin, importUsers } = deps
+  /** Adds the user before and after `work` to the audit log. */
+  async function audited<T>(call: Call<unknown, unknown>, work: () => Promise<T>): Promise<T> {
+    const { audit } = call
+    if (!audit) return work()
+    const find = (): Promise<object | null> => admin.get(idOf(call)).catch(() => null)
+    const before = await find()
+    const result = await work()
+    const after = await find()
+    // The view has no password; the log shows, masked, that there is a new one.
+    const isSet = typeof call.body === 'object' && call.body !== null && 'password' in call.body
+    audit({ before, after: after && isSet ? { ...after, password: true } : after })
+    return result
+  }
   const idOf = ({ params }: { readonly params: Readonly<Record<string, string>> }): string => params.id ?? ''
 
   return [
@@ -123,7 +136,11 @@ export function createAdminEndpoints(deps: {
       body: createBody,
       replies: { 201: { description: 'The user', schema: z.object({ user: userSchema }) } },
       errors: [409],
-      handle: async (call) => json({ user: await admin.create(call.body, hookedRequest(call)) }, 201),
+      async handle(call) {
+        const created = await admin.create(call.body, hookedRequest(call))
+        call.audit?.({ before: null, after: created })
+        return json({ user: created }, 201)
+      },
     }),
     endpoint({
       ...common,
@@ -136,7 +153,7 @@ export function createAdminEndpoints(deps: {
       body: updateBody,
       replies: { 200: { description: 'The user', schema: userSchema } },
       errors: [404, 409],
-      handle: async (call) => json(await admin.update(idOf(call), call.body, hookedRequest(call))),
+      handle: async (call) => json(await audited(call, () => admin.update(idOf(call), call.body, hookedRequest(call)))),
     }),
     endpoint({
       ...common,
@@ -148,7 +165,7 @@ export function createAdminEndpoints(deps: {
       replies: done,
       errors: [404],
       handle: async (call) => {
-        await admin.remove(idOf(call), call.caller)
+        await audited(call, () => admin.remove(idOf(call), call.caller))
         return ok
       },
     }),
@@ -163,7 +180,7 @@ export function createAdminEndpoints(deps: {
       replies: done,
       errors: [404],
       handle: async (call) => {
-        await admin.setClaims(idOf(call), call.body, call.caller)
+        await audited(call, () => admin.setClaims(idOf(call), call.body, call.caller))
         return ok
       },
     }),
@@ -205,7 +222,12 @@ export function createAdminEndpoints(deps: {
       bodyBytesMax: importBodyBytesMax,
       answerSeconds: importAnswerSeconds,
       replies: { 200: { description: 'The result of each entry', schema: importReport } },
-      handle: async (call) => json(await importUsers(call.body.users, call)),
+      async handle(call) {
+        const report = await importUsers(call.body.users, call)
+        const { imported, skipped, errors } = report
+        call.audit?.({ before: null, after: { imported, skipped, errors } })
+        return json(report)
+      },
     }),
   ]
 }

@@ -101,6 +101,10 @@ export const createKeyEndpoints = (keys: KeyAdmin): readonly Endpoint[] => [
     description: 'New tokens are signed with a new key. Tokens signed with older keys stay valid until they expire.',
     replies: { 200: { description: 'The new key', schema: z.object({ key: keyView }) } },
     errors: [409],
-    handle: async () => json({ key: await keys.rotate() }),
+    async handle({ audit }) {
+      const key = await keys.rotate()
+      audit?.({ before: null, after: key })
+      return json({ key })
+    },
   }),
 ]

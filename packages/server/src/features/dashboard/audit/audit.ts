@@ -1,0 +1,109 @@
+/**
+ * Records the actions of administrators and service keys. An action of an administrator is intended durably before it
+ * begins, so that it leaves an entry even if the server is killed; one of a service key is recorded before its reply.
+ */
+import type { Clock } from '../../../base/clock.ts'
+import { createUuid7 } from '../../../base/crypto/ids.ts'
+import type { Log } from '../../../base/log.ts'
+import { ApiError } from '../../../errors.ts'
+import type { Audit, AuditedRequest } from '../../../http/audit.ts'
+import type { AuditedChange } from '../../../http/audited-change.ts'
+import type { Call, Reply } from '../../../http/endpoint.ts'
+import { mountedName } from '../../../http/mounted-endpoints.ts'
+import { auditChangesMax, auditTargetCharsMax } from '../../../limits/dashboard.ts'
+import type { AuditChain } from './chain.ts'
+import { type AuditRecord, contentOf } from './entry.ts'
+
+export interface DashboardAudit extends Audit {
+  /** Records that an administrator has signed in. */
+  recordSignIn(user: { readonly id: string; readonly email: string | null }, call: SignInCall): Promise<void>
+}
+
+type SignInCall = Pick<Call, 'address' | 'path' | 'requestId'>
+
+export interface AuditDeps {
+  readonly chain: AuditChain
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What is known of an action before it begins. */
+function intentOf({ caller, endpoint, call }: AuditedRequest, id: string, at: number): AuditRecord {
+  return {
+    id,
+    at,
+    actor: caller.keyName,
+    actorName: caller.admin?.email ?? null,
+    via: caller.admin ? 'dashboard' : 'service-key',
+    ip: call.address,
+    action: mountedName(endpoint),
+    target: call.path.slice(0, auditTargetCharsMax),
+    outcome: 'done',
+    requestId: call.requestId,
+    before: null,
+    after: null,
+  }
+}
+
+/** Whether an action that ended with this error has changed nothing. */
+const isRefusal = (error: unknown): boolean => error instanceof ApiError && error.status < 500
+
+export function createAudit({ chain, clock, log }: AuditDeps): DashboardAudit {
+  const newId = createUuid7(clock)
+
+  /** The action is over: a failure leaves the intent, which becomes an entry later. */
+  async function withdraw(id: string): Promise<void> {
+    await chain.withdraw(id).catch((error) => log.warn('dashboard.audit_withdrawal_failed', { error }))
+  }
+
+  return {
+    async record(request, work): Promise<Reply> {
+      const { caller, endpoint, call } = request
+      const isIntended = caller.admin !== undefined
+      const hidesBody = endpoint.hidesBody ?? endpoint.isSecret ?? false
+      const sent = hidesBody || call.body === undefined ? [] : [{ before: null, after: call.body }]
+      // Until an action is over, its input is what is known of it.
+      const intent = { ...intentOf(request, newId(), clock.now()), ...contentOf(sent, sent.length) }
+      if (isIntended) await chain.intend(intent)
+      const changes: AuditedChange[] = []
+      let count = 0
+      call.audit = (change) => {
+        count += 1
+        if (changes.length < auditChangesMax) changes.push(change)
+      }
+      const entryOf = (outcome: AuditRecord['outcome']): AuditRecord => {
+        return { ...intent, outcome, ...(count > 0 ? contentOf(changes, count) : {}) }
+      }
+      let reply: Reply
+      try {
+        reply = await work()
+      } catch (error) {
+        if (!isRefusal(error)) await chain.append(entryOf('failed'), isIntended)
+        else if (isIntended) await withdraw(intent.id)
+        throw error
+      }
+      if (reply.status < 400) await chain.append(entryOf('done'), isIntended)
+      else if (isIntended) await withdraw(intent.id)
+      return reply
+    },
+
+    recordSignIn: ({ id, email }, { address, path, requestId }) =>
+      chain.append(
+        {
+          id: newId(),
+          at: clock.now(),
+          actor: `admin:${id}`,
+          actorName: email,
+          via: 'dashboard',
+          ip: address,
+          action: 'dashboard.signIn',
+          target: path,
+          outcome: 'done',
+          requestId,
+          before: null,
+          after: null,
+        },
+        false,
+      ),
+  }
+}
