@@ -11,7 +11,7 @@ import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
 import type { BeforeHooks } from '../features/before-hooks.ts'
-import { type Dashboard, openDashboard } from '../features/dashboard/index.ts'
+import type { Dashboard } from '../features/dashboard/index.ts'
 import { type DashboardSessions, openDashboardSessions } from '../features/dashboard/sessions.ts'
 import type { Feature } from '../features/feature.ts'
 import { createFunctions, type Functions } from '../features/functions/index.ts'
@@ -38,6 +38,7 @@ import { Sockets } from '../http/sockets/sockets.ts'
 import { version } from '../version.ts'
 import { type Api, createApi } from './api.ts'
 import type { AppContext } from './context.ts'
+import { openDashboardFor } from './dashboard.ts'
 import type { Engines } from './engines.ts'
 import type { Listener } from './listener.ts'
 import { createNodeStatus } from './node-status.ts'
@@ -98,7 +99,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const sessions = await openDashboardSessions({ sql: engines.sql, clock: context.clock })
   const users: Users = keep(await usersOf(shared, { records, push, sessions, hooks: () => functions.authHooks() }))
-  const dashboard = keep(await dashboardOf(shared, { users, sessions }))
+  const dashboard = keep(await openDashboardFor(deps, { users, sessions }))
   const storage = keep(storageOf(shared, { users, records, hooks: (namespace) => functions.hooks.of(namespace) }))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
@@ -229,26 +230,6 @@ function usersOf(
     ...common(context),
   })
 }
-
-const dashboardOf = (
-  { context, engines }: Shared,
-  { users, sessions }: { readonly users: Users; readonly sessions: DashboardSessions },
-): Promise<Dashboard> =>
-  openDashboard({
-    sql: engines.sql,
-    secret: context.settings.secret,
-    log: context.log,
-    sessions,
-    signInTo: users.signInTo,
-    findActive: users.findActive,
-    config: () => context.config.dashboard,
-    mode: () => context.config.mode,
-    publicUrl: context.settings.publicUrl,
-    trustProxy: context.settings.trustProxy,
-    pageFolder: context.substitutes.dashboardFolder,
-    version,
-    clock: context.clock,
-  })
 
 const storageOf = (
   { context, engines, ruleEvaluator }: Shared,
