@@ -43,6 +43,15 @@ export const areas: readonly Area[] = [
     words: 'accounts sessions invite claims roles disable sign-in',
     load: () => import('../areas/users/index.tsx'),
   },
+  {
+    id: 'logs',
+    title: 'Logs',
+    path: '/logs',
+    icon: 'logs',
+    scope: 'system:logs:*:read',
+    words: 'errors events lines requests search',
+    load: () => import('../areas/logs/index.tsx'),
+  },
 ]
 
 /** The area that shows a path. */

@@ -1,5 +1,5 @@
 /** Form controls with their label, hint and error. */
-import { type ComponentProps, type ReactNode, useId } from 'react'
+import { type ComponentProps, type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { classNames } from './class-names.ts'
 import { Icon } from './icons.tsx'
 
@@ -86,6 +86,30 @@ export function SearchInput({ label, onChange, className, ...rest }: SearchInput
       />
     </span>
   )
+}
+
+/** How long typing must pause before it is searched for. */
+const typingPauseMs = 250
+
+export interface DelayedSearchProps extends Omit<SearchInputProps, 'onChange' | 'value'> {
+  /** What is searched for already. */
+  readonly initial: string
+  /** Called with the trimmed text, once typing has paused. */
+  readonly onSearch: (text: string) => void
+}
+
+/** A search that follows typing with a pause, so that not every letter is a request. */
+export function DelayedSearch({ initial, onSearch, ...rest }: DelayedSearchProps) {
+  const [text, setText] = useState(initial)
+  const search = useRef(onSearch)
+  search.current = onSearch
+  useEffect(() => {
+    if (text.trim() === initial) return
+    const timer = setTimeout(() => search.current(text.trim()), typingPauseMs)
+    // A search that has not begun must not lead back to a view that was left meanwhile.
+    return () => clearTimeout(timer)
+  }, [text, initial])
+  return <SearchInput value={text} onChange={setText} {...rest} />
 }
 
 export interface CheckboxProps extends Omit<ComponentProps<'input'>, 'type' | 'onChange'> {

@@ -22,7 +22,7 @@ const readEverything = [
   'analytics:*:*:read',
   'functions:admin:*:read',
   'schema:endpoint:*:read',
-  'system:metrics:*:read',
+  'system:*:*:read',
   'dashboard:*:*:read',
 ]
 

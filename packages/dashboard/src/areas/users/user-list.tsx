@@ -1,12 +1,11 @@
 /** The users of the application, newest first, and the search for one of them. */
-import { useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
 import { useUrlState } from '../../app/url-state.ts'
 import { Button } from '../../design/button.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
-import { SearchInput } from '../../design/field.tsx'
+import { DelayedSearch } from '../../design/field.tsx'
 import { formatAge } from '../../design/format-time.ts'
 import { Card, Page, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
@@ -32,9 +31,6 @@ const columns: readonly Column<ListedUser>[] = [
   { id: 'id', title: 'Id', isOptional: true, cell: ({ id }) => <code className="users-id">{id}</code> },
 ]
 
-/** How long typing must pause before it is searched for. */
-const typingPauseMs = 250
-
 export function UserList() {
   const [, navigate] = useLocation()
   const permits = usePermits()
@@ -52,7 +48,13 @@ export function UserList() {
   return (
     <Page title="Users" description="Everyone who can sign in to your application." actions={newUser}>
       <Toolbar label="Search">
-        <UserSearch initial={search} onSearch={(text) => url.set({ search: text }, { replace: true })} />
+        <DelayedSearch
+          className="users-search"
+          label="Email, name or id"
+          initial={search}
+          maxLength={320}
+          onSearch={(text) => url.set({ search: text }, { replace: true })}
+        />
       </Toolbar>
       {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Skeleton lines={8} />}
@@ -77,21 +79,6 @@ export function UserList() {
       )}
       <NewUserDialog isOpen={isNew && mayChange} onClose={() => url.set({ new: null })} />
     </Page>
-  )
-}
-
-function UserSearch({ initial, onSearch }: { readonly initial: string; readonly onSearch: (text: string) => void }) {
-  const [text, setText] = useState(initial)
-  const search = useRef(onSearch)
-  search.current = onSearch
-  useEffect(() => {
-    if (text.trim() === initial) return
-    const timer = setTimeout(() => search.current(text.trim()), typingPauseMs)
-    // A search that has not begun must not lead back to the list from the user that was opened meanwhile.
-    return () => clearTimeout(timer)
-  }, [text, initial])
-  return (
-    <SearchInput className="users-search" label="Email, name or id" value={text} maxLength={320} onChange={setText} />
   )
 }
 

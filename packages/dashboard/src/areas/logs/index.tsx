@@ -1,0 +1,200 @@
+/** Logs: the recent lines of the node, filtered by level, text, event and request. */
+import { Fragment, useState } from 'react'
+import { useUrlState } from '../../app/url-state.ts'
+import { Badge, type Tone } from '../../design/badge.tsx'
+import { Button } from '../../design/button.tsx'
+import { classNames } from '../../design/class-names.ts'
+import { CopyButton } from '../../design/code-block.tsx'
+import { EmptyState } from '../../design/empty-state.tsx'
+import { ErrorNote } from '../../design/error-note.tsx'
+import { DelayedSearch, Switch } from '../../design/field.tsx'
+import { Card, Page, Spacer, Toolbar } from '../../design/page.tsx'
+import { Select } from '../../design/select.tsx'
+import { Skeleton } from '../../design/skeleton.tsx'
+import { type Level, type LogFilter, type LogLine, levels, useLogLines } from './requests.ts'
+
+const tones: Readonly<Record<Level, Tone>> = { debug: 'neutral', info: 'neutral', warn: 'warn', error: 'bad' }
+const levelOptions = levels.map((level) => ({
+  value: level,
+  label: level === 'error' ? 'error' : `${level} and above`,
+}))
+const textCharsMax = 200
+
+const levelOf = (text: string | null): Level => levels.find((level) => level === text) ?? 'info'
+
+export default function Logs() {
+  const url = useUrlState()
+  const [isFollowing, setFollowing] = useState(true)
+  const filter: LogFilter = {
+    level: levelOf(url.get('level')),
+    text: url.get('q') ?? '',
+    event: url.get('event') ?? '',
+    requestId: url.get('request') ?? '',
+  }
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useLogLines(filter, isFollowing)
+  const lines = data?.pages.flatMap((page) => page.items) ?? []
+  return (
+    <Page title="Logs" description="The recent lines of this node, newest first. Secrets are not in them.">
+      <Toolbar label="Filters">
+        <Select
+          className="logs-level"
+          label="Level"
+          value={filter.level}
+          options={levelOptions}
+          onChange={(level) => url.set({ level }, { replace: true })}
+        />
+        <DelayedSearch
+          className="logs-search"
+          label="Text in a line"
+          initial={filter.text}
+          maxLength={textCharsMax}
+          onSearch={(q) => url.set({ q }, { replace: true })}
+        />
+        <ActiveFilter name="Event" value={filter.event} onRemove={() => url.set({ event: null })} />
+        <ActiveFilter name="Request" value={filter.requestId} onRemove={() => url.set({ request: null })} />
+        <Spacer />
+        <Switch label="Follow" checked={isFollowing} onChange={setFollowing} />
+      </Toolbar>
+      {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {data === undefined && error === null && <Skeleton lines={12} />}
+      {data !== undefined && lines.length === 0 && (
+        <EmptyState icon="logs" title="No lines">
+          No recent line fits these filters. The node keeps about the last 4 MiB, and writes all of them to its standard
+          output.
+        </EmptyState>
+      )}
+      {lines.length > 0 && <Lines lines={lines} onFilter={(values) => url.set(values)} />}
+      {hasNextPage && (
+        <div className="logs-more">
+          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            Older lines
+          </Button>
+        </div>
+      )}
+    </Page>
+  )
+}
+
+function ActiveFilter(props: { readonly name: string; readonly value: string; readonly onRemove: () => void }) {
+  if (props.value === '') return null
+  return (
+    <Button size="small" icon="close" onClick={props.onRemove} aria-label={`Remove the filter ${props.name}`}>
+      {props.name}: {props.value}
+    </Button>
+  )
+}
+
+type OnFilter = (values: Readonly<Record<string, string>>) => void
+
+/** Lines have no id; equal ones at the same time are told apart by their order. */
+function withKeys(lines: readonly LogLine[]): (readonly [key: string, line: LogLine])[] {
+  const seen = new Map<string, number>()
+  return lines.map((line) => {
+    const base = `${line.at} ${line.event} ${line.requestId ?? ''}`
+    const count = (seen.get(base) ?? 0) + 1
+    seen.set(base, count)
+    return [`${base} ${count}`, line]
+  })
+}
+
+function Lines({ lines, onFilter }: { readonly lines: readonly LogLine[]; readonly onFilter: OnFilter }) {
+  const [openKey, setOpenKey] = useState<string | null>(null)
+  return (
+    <Card isFlush>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard. */}
+      <section className="table-scroll" aria-label="Log lines" tabIndex={0}>
+        <table className="table logs-table">
+          <caption className="visually-hidden">Log lines</caption>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              <th scope="col">Level</th>
+              <th scope="col">Event</th>
+              <th scope="col" className="is-optional">
+                Fields
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {withKeys(lines).map(([key, line]) => {
+              const isOpen = key === openKey
+              return (
+                <Fragment key={key}>
+                  <tr
+                    className={classNames('is-clickable', isOpen && 'is-selected', `logs-${line.level}`)}
+                    onClick={() => setOpenKey(isOpen ? null : key)}
+                  >
+                    <td>
+                      <button
+                        type="button"
+                        className="table-open logs-time"
+                        aria-expanded={isOpen}
+                        onClick={(event) => {
+                          event.stopPropagation()
+                          setOpenKey(isOpen ? null : key)
+                        }}
+                      >
+                        {timeOf(line.at)}
+                      </button>
+                    </td>
+                    <td>
+                      <Badge tone={tones[line.level]}>{line.level}</Badge>
+                    </td>
+                    <td>
+                      <code>{line.event}</code>
+                    </td>
+                    <td className="is-optional logs-fields">{summaryOf(line)}</td>
+                  </tr>
+                  {isOpen && (
+                    <tr className="logs-detail">
+                      <td colSpan={4}>
+                        <Detail line={line} onFilter={onFilter} />
+                      </td>
+                    </tr>
+                  )}
+                </Fragment>
+              )
+            })}
+          </tbody>
+        </table>
+      </section>
+    </Card>
+  )
+}
+
+function Detail({ line, onFilter }: { readonly line: LogLine; readonly onFilter: OnFilter }) {
+  const { at, level, event, requestId, fields } = line
+  const text = JSON.stringify({ at, level, event, ...fields }, null, 2)
+  return (
+    <div className="logs-detail-body">
+      <div className="button-row">
+        <Button size="small" icon="filter" onClick={() => onFilter({ event })}>
+          Only this event
+        </Button>
+        {requestId !== null && (
+          <Button size="small" icon="filter" onClick={() => onFilter({ request: requestId, level: 'debug' })}>
+            Only this request
+          </Button>
+        )}
+        <CopyButton text={text} label="Copy the line" />
+      </div>
+      <pre>{text}</pre>
+    </div>
+  )
+}
+
+/** The time of day with milliseconds; lines of other days have their date. */
+function timeOf(iso: string): string {
+  const date = new Date(iso)
+  const time = `${date.toLocaleTimeString('en-GB')}.${String(date.getMilliseconds()).padStart(3, '0')}`
+  return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString('en-CA')} ${time}`
+}
+
+const summaryCharsMax = 300
+
+/** Names and values of the fields in one line. */
+const summaryOf = ({ fields }: LogLine): string =>
+  Object.entries(fields)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('  ')
+    .slice(0, summaryCharsMax)

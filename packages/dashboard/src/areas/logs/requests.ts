@@ -1,0 +1,48 @@
+/** The recent log lines of the server. */
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { api } from '../../app/transport.ts'
+
+export const levels = ['debug', 'info', 'warn', 'error'] as const
+export type Level = (typeof levels)[number]
+
+export interface LogLine {
+  readonly at: string
+  readonly level: Level
+  readonly event: string
+  readonly requestId: string | null
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+interface LogPage {
+  readonly items: readonly LogLine[]
+  readonly cursor: string | null
+}
+
+export interface LogFilter {
+  readonly level: Level
+  readonly text: string
+  readonly event: string
+  readonly requestId: string
+}
+
+const pageSize = 100
+/** How often new lines are read while the view follows them. */
+const followIntervalMs = 2000
+
+/** The parameters that are set. */
+const given = (parameters: Readonly<Record<string, string>>): object =>
+  Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== ''))
+
+/** Newest first. With `isFollowing`, read again every two seconds. */
+export const useLogLines = ({ level, text, event, requestId }: LogFilter, isFollowing: boolean) =>
+  useInfiniteQuery({
+    queryKey: ['logs', level, text, event, requestId],
+    initialPageParam: '',
+    refetchInterval: isFollowing ? followIntervalMs : false,
+    queryFn: ({ pageParam, signal }) =>
+      api.get<LogPage>('/api/logs', {
+        query: { limit: pageSize, ...given({ level, q: text, event, requestId, cursor: pageParam }) },
+        signal,
+      }),
+    getNextPageParam: ({ cursor }) => cursor,
+  })
