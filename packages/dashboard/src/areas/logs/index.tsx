@@ -86,7 +86,7 @@ function ActiveFilter(props: { readonly name: string; readonly value: string; re
 
 type OnFilter = (values: Readonly<Record<string, string>>) => void
 
-/** Lines have no id; equal ones at the same time are told apart by their order. */
+/** Lines have no id; equal ones at the same time differ by their order. */
 function withKeys(lines: readonly LogLine[]): (readonly [key: string, line: LogLine])[] {
   const seen = new Map<string, number>()
   return lines.map((line) => {
