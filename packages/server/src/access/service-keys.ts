@@ -87,7 +87,7 @@ const forms: readonly ScopeForm[] = [
   { area: 'system', type: 'metrics', named: null, actions: ['read'] },
   { area: 'system', type: 'logs', named: null, actions: ['read'] },
   { area: 'system', type: 'nodes', named: null, actions: ['read'] },
-  { area: 'system', type: 'backup', named: null, actions: ['hold'] },
+  { area: 'system', type: 'backup', named: null, actions: ['hold', 'read', 'write'] },
   { area: 'dashboard', type: 'admins', named: null, actions: ['read', 'write'] },
   { area: 'dashboard', type: 'audit', named: null, actions: ['read', 'export'] },
   { area: 'dashboard', type: 'overview', named: null, actions: ['read'] },

@@ -6,7 +6,7 @@ import { keyPermits } from '../access/service-keys.ts'
 import { systemClock } from '../base/clock.ts'
 import { createUuid7 } from '../base/crypto/ids.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
-import { type NodeDirectory, openNodeDirectory } from '../engines/cluster/node-directory.ts'
+import type { NodeDirectory } from '../engines/cluster/node-directory.ts'
 import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
@@ -24,6 +24,7 @@ import { openSqlDatabases } from '../features/sql/index.ts'
 import { createStorage, type Storage } from '../features/storage/index.ts'
 import { storageNamespace } from '../features/storage/migrations.ts'
 import { createSubscriptions, type Subscriptions } from '../features/subscriptions/index.ts'
+import type { BackupsParts } from '../features/system/backups.ts'
 import { createSystem } from '../features/system/index.ts'
 import type { NodeStatus } from '../features/system/nodes.ts'
 import { openUsers, type Users } from '../features/users/index.ts'
@@ -37,11 +38,12 @@ import { countInstance, type RateLimiter } from '../http/security/rate-limit.ts'
 import { Sockets } from '../http/sockets/sockets.ts'
 import { version } from '../version.ts'
 import { type Api, createApi } from './api.ts'
+import { openBackups } from './backups.ts'
 import type { AppContext } from './context.ts'
 import { openDashboardFor } from './dashboard.ts'
 import type { Engines } from './engines.ts'
 import type { Listener } from './listener.ts'
-import { createNodeStatus } from './node-status.ts'
+import { openNodes } from './node-status.ts'
 import { hostEnvironment } from './project-functions.ts'
 import { createRunRuleSource } from './shadow-rules.ts'
 
@@ -118,9 +120,11 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
     }),
   )
   const functions: Functions = keep(functionsOf(shared, records, run))
-  const nodes = nodesOf(shared, { sockets, subscriptions, rooms })
+  const nodes = openNodes(shared, { sockets, subscriptions, rooms })
   opened.defer(async () => nodes.close())
-  const system = keep(systemOf(shared, { nodes, users, storage, functions: () => functions, api: () => api }))
+  const backups = openBackups(context)
+  if (typeof backups !== 'string') opened.defer(() => backups.close())
+  const system = keep(systemOf(shared, { backups, nodes, users, storage, functions: () => functions, api: () => api }))
   const all = [
     records,
     subscriptions,
@@ -327,29 +331,17 @@ function roomsOf(
   })
 }
 
-function nodesOf(
-  { context, engines, ownLeases }: Shared,
-  parts: { readonly sockets: Sockets; readonly subscriptions: Subscriptions; readonly rooms: RoomsFeature },
-): NodeDirectory<NodeStatus> {
-  const { settings, clock, log } = context
-  const own = crypto.randomUUID()
-  return openNodeDirectory({
-    bus: settings.redisUrl === null ? null : engines.cluster,
-    own,
-    describe: createNodeStatus({ id: own, ownLeases, clock, ...parts }),
-    log,
-  })
-}
-
 function systemOf(
   { context, engines, listener }: Shared,
   {
+    backups,
     nodes,
     users,
     storage,
     functions,
     api,
   }: {
+    readonly backups: BackupsParts['backups']
     readonly nodes: NodeDirectory<NodeStatus>
     readonly users: Users
     readonly storage: Storage
@@ -363,6 +355,7 @@ function systemOf(
     config: () => context.config,
     recentLog: context.recentLog,
     queryNodes: () => nodes.query(),
+    backups,
     version,
     async findFaults() {
       const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])

@@ -2,13 +2,16 @@
 import { hostname } from 'node:os'
 import type { Clock } from '../base/clock.ts'
 import { formatDatetime } from '../base/text/datetime.ts'
+import { type NodeDirectory, openNodeDirectory } from '../engines/cluster/node-directory.ts'
 import type { RoomsFeature } from '../features/rooms/index.ts'
 import type { Subscriptions } from '../features/subscriptions/index.ts'
 import type { NodeStatus } from '../features/system/nodes.ts'
 import type { Sockets } from '../http/sockets/sockets.ts'
 import { version } from '../version.ts'
+import type { AppContext } from './context.ts'
+import type { Engines } from './engines.ts'
 
-export interface NodeStatusDeps {
+interface NodeStatusDeps {
   /** Identifies this process. */
   readonly id: string
   readonly sockets: Sockets
@@ -37,7 +40,7 @@ function createCpuShare(): () => number {
   }
 }
 
-export function createNodeStatus(deps: NodeStatusDeps): () => Promise<NodeStatus> {
+function createNodeStatus(deps: NodeStatusDeps): () => Promise<NodeStatus> {
   const { id, sockets, clock } = deps
   const startedAt = formatDatetime(clock.now())
   const cpuShare = createCpuShare()
@@ -63,4 +66,23 @@ export function createNodeStatus(deps: NodeStatusDeps): () => Promise<NodeStatus
       leases: [...(rooms.session === null ? [] : [`rooms-node:${rooms.session}`]), ...deps.ownLeases()],
     }
   }
+}
+
+/** Lets this node answer others, and query them. Must be closed. */
+export function openNodes(
+  {
+    context,
+    engines,
+    ownLeases,
+  }: { readonly context: AppContext; readonly engines: Engines } & Pick<NodeStatusDeps, 'ownLeases'>,
+  parts: Pick<NodeStatusDeps, 'sockets' | 'subscriptions' | 'rooms'>,
+): NodeDirectory<NodeStatus> {
+  const { settings, clock, log } = context
+  const own = crypto.randomUUID()
+  return openNodeDirectory({
+    bus: settings.redisUrl === null ? null : engines.cluster,
+    own,
+    describe: createNodeStatus({ id: own, ownLeases, clock, ...parts }),
+    log,
+  })
 }

@@ -68,6 +68,8 @@ export interface Settings {
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Absolute. */
   readonly dataFolder: string
+  /** Where backups are that the server starts and lists, absolute; null for none. */
+  readonly backupFolder: string | null
   /** Whether databases that are missing from the data folder may be recreated empty. */
   readonly acceptsLoss: boolean
   readonly host: string

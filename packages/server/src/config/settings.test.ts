@@ -13,6 +13,7 @@ test('defaults', async () => {
   expect(await openSettings({}, secrets, 'development')).toEqual({
     dataFolder: resolve('data'),
     acceptsLoss: false,
+    backupFolder: null,
     host: '127.0.0.1',
     port: 4100,
     secret: secrets.PLINTH_SECRET,

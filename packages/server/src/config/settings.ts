@@ -59,7 +59,7 @@ export async function openSettings(
     }
   }
   const { PLINTH_DATA, PLINTH_HOST, PLINTH_PORT, PLINTH_SECRET, PLINTH_SERVICE_KEY, PLINTH_TRUST_PROXY } = environment
-  const { DATABASE_URL, REDIS_URL, REDIS_PREFIX, PLINTH_PUBLIC_URL } = environment
+  const { DATABASE_URL, REDIS_URL, REDIS_PREFIX, PLINTH_PUBLIC_URL, PLINTH_BACKUP_FOLDER } = environment
   const dataFolder = resolve(options.data || PLINTH_DATA || 'data')
   const host = options.host || PLINTH_HOST || (mode === 'development' ? '127.0.0.1' : '0.0.0.0')
   const port = options.port
@@ -79,6 +79,7 @@ export async function openSettings(
   if (mistakes.length > 0 || port === undefined) throw new ConfigError(mistakes.join('\n'))
   const settings: ParsedSettings = {
     dataFolder,
+    backupFolder: PLINTH_BACKUP_FOLDER ? resolve(PLINTH_BACKUP_FOLDER) : null,
     acceptsLoss: options['accept-loss'] !== undefined,
     host,
     port,

@@ -21,6 +21,11 @@ export const logLinesListedMax = 500
 export const logTextCharsMax = 200
 
 // Backups
+/** Backups of a page; the head of each is read. */
+export const backupsListed = 20
+export const backupsListedMax = 100
+/** Of the output of `plinth backup`: one or two sentences. */
+export const backupMessageCharsMax = 2000
 /** Longest write pause of a backup: opening a few dozen files takes milliseconds. */
 export const backupPauseMs = 2000
 /** Attempts to start a backup, for machines so busy that a pause expires too early. */

@@ -45,6 +45,7 @@ function makeDataFolder(): string {
 const createSettings = (dataFolder: string, own: Pick<Settings, 'projectFolder' | 'environment'>): Settings => ({
   ...own,
   dataFolder,
+  backupFolder: null,
   acceptsLoss: false,
   host: '127.0.0.1',
   port: 0,

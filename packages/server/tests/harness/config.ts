@@ -43,6 +43,7 @@ export function createTestSettings(
   return {
     projectFolder: null,
     environment: {},
+    backupFolder: null,
     acceptsLoss: false,
     host: '127.0.0.1',
     port: 0,

@@ -150,6 +150,8 @@ export const scopes = [
   'rooms:namespace:*:read',
   'rooms:namespace:*:write',
   'system:logs:*:read',
+  'system:backup:*:read',
+  'system:backup:*:write',
   'system:nodes:*:read',
   ...vectorScopes,
   ...kvScopes,

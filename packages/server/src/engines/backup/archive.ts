@@ -185,6 +185,19 @@ export async function readArchive(
   return written
 }
 
+/** The text of `backup.json`. Throws `BackupError` for what is no backup, and system errors. Reads nothing else. */
+export async function readHead(path: string): Promise<string> {
+  try {
+    for await (const { header, body } of entriesOf(path)) {
+      if (header.name !== headName || header.size > backupHeadBytesMax) break
+      return (await readFully(body)).toString()
+    }
+  } catch (error) {
+    if (error instanceof Error && 'syscall' in error) throw error
+  }
+  throw new BackupError('This is not a backup of Plinth')
+}
+
 /** Entries of an archive; a damaged one may fail in any entry. */
 async function* entriesOf(path: string): AsyncGenerator<ParsedTarEntry> {
   const source = createReadStream(path, { highWaterMark: backupChunkBytes })

@@ -5,6 +5,7 @@
 
 import type { Feature } from '../feature.ts'
 import { type BackupLeases, createLeaseEndpoints } from './backup-lease.ts'
+import { type BackupsParts, createBackupsEndpoints } from './backups.ts'
 import { createSystemEndpoints, type SystemParts } from './endpoints.ts'
 import { createLogsEndpoint, type LogsParts } from './logs.ts'
 import { createNodesEndpoint, type NodesParts } from './nodes.ts'
@@ -13,12 +14,13 @@ import { createBackupEndpoints, type PauseWrites } from './write-pause.ts'
 
 export type BackupParts = { readonly pauseWrites: PauseWrites; readonly leases: BackupLeases }
 
-export const createSystem = (parts: SystemParts & BackupParts & LogsParts & NodesParts): Feature => ({
+export const createSystem = (parts: SystemParts & BackupParts & LogsParts & NodesParts & BackupsParts): Feature => ({
   name: 'system',
   endpoints: [
     ...createSystemEndpoints(parts),
     ...createBackupEndpoints(parts.pauseWrites),
     ...createLeaseEndpoints(parts.leases),
+    ...createBackupsEndpoints(parts),
     createLogsEndpoint(parts),
     createNodesEndpoint(parts),
     createStoresEndpoint(parts.config),

@@ -4,6 +4,18 @@ import type { Client } from '../client.ts'
 const backup = { kind: 'service', scope: '*', isJudgedByBody: true } as const
 
 export const backupAccess = {
+  'system.listBackups': {
+    kind: 'service',
+    scope: 'system:backup:*:read',
+    send: (client: Client) => client.get('/api/backups'),
+  },
+  // No folder is set: who may start one gets 404.
+  'system.startBackup': {
+    kind: 'service',
+    scope: 'system:backup:*:write',
+    isJudgedByBody: true,
+    send: (client: Client) => client.request('POST', '/api/backups'),
+  },
   'system.holdForBackup': {
     ...backup,
     /** Releases the hold at once. The endpoint returns 404 on engines without local files. */

@@ -47,6 +47,7 @@ const settingsOf = (dataFolder: string): Settings => ({
   projectFolder: null,
   environment: readEnvironment(),
   dataFolder,
+  backupFolder: null,
   acceptsLoss: false,
   host: '127.0.0.1',
   port: 0,

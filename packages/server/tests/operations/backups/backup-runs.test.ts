@@ -1,0 +1,108 @@
+/** Backups that the server starts and lists. */
+import { expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { keepAddress } from '../../../src/cli/served-address.ts'
+import { backupSetting } from '../../harness/backups.ts'
+import { closeAfterEach } from '../../harness/closing.ts'
+import { open } from '../../harness/config.ts'
+import { type Engine, engines } from '../../harness/engines.ts'
+import { expectRefusal } from '../../harness/refusal.ts'
+import { createServer, startServer, type TestServer } from '../../harness/server.ts'
+
+const config = { databases: { shared: { tables: { items: { access: open } } } } }
+const items = '/api/db/shared/tables/items'
+
+const embedded = engines[0] as Engine
+const closing = closeAfterEach()
+const { makeFolder, serveArchive } = backupSetting(
+  `export default { databases: { shared: { tables: { items: { access: { read: true } } } } } }`,
+)
+
+async function start(backupFolder: string | null): Promise<TestServer> {
+  const server = closing(await startServer({ config, settings: { backupFolder } }, embedded), ({ close }) => close())
+  // As `plinth start` does.
+  await keepAddress(server.dataFolder, server.url)
+  return server
+}
+
+const list = async (server: TestServer, query = '') => (await server.service.get(`/api/backups${query}`)).body
+
+async function untilEnded(server: TestServer) {
+  for (;;) {
+    const body = await list(server)
+    if (body.latestRun.state !== 'running') return body
+    await Bun.sleep(5)
+  }
+}
+
+test('[BACKUP-16] a backup that the server starts is complete, listed, and one at a time', async () => {
+  const folder = makeFolder()
+  const server = await start(folder)
+  expect(await list(server)).toEqual({ state: 'ready', items: [], cursor: null, latestRun: null, bytesWritten: null })
+  await server.service.post(items, { id: 'a', title: 'kept' })
+  const answers = await Promise.all([1, 2, 3].map(() => server.service.request('POST', '/api/backups')))
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 409, 409])
+  const { items: found, latestRun, bytesWritten } = await untilEnded(server)
+  expect(latestRun).toEqual({
+    state: 'done',
+    startedAt: expect.any(String),
+    endedAt: expect.any(String),
+    message: expect.stringContaining('databases and 0 files'),
+  })
+  expect(bytesWritten).toBeNull()
+  expect(found).toEqual([
+    {
+      name: readdirSync(folder)[0],
+      bytes: expect.any(Number),
+      createdAt: expect.any(String),
+      version: expect.any(String),
+      hasSecrets: false,
+    },
+  ])
+  const restored = await serveArchive(join(folder, found[0].name))
+  expect((await restored.service.get(`${items}/a`)).body.title).toBe('kept')
+}, 60_000)
+
+test('[BACKUP-17] backups are listed page by page, the newest first, whatever else is in the folder', async () => {
+  const folder = makeFolder()
+  const server = await start(folder)
+  mkdirSync(join(folder, 'plinth-2026-01-09.tar'))
+  mkdirSync(join(folder, 'plinth-2026-01-08.tar.partial'))
+  writeFileSync(join(folder, 'plinth-2026-01-08.tar.partial', 'archive'), 'x'.repeat(7))
+  writeFileSync(join(folder, 'notes.tar'), 'x')
+  for (const day of [1, 2, 3]) writeFileSync(join(folder, `plinth-2026-01-0${day}.tar`), 'no backup')
+  const first = await list(server, '?limit=2')
+  const item = (day: number) => ({
+    name: `plinth-2026-01-0${day}.tar`,
+    bytes: 9,
+    createdAt: null,
+    version: null,
+    hasSecrets: false,
+  })
+  expect(first).toMatchObject({ items: [item(3), item(2)], bytesWritten: 7, latestRun: null })
+  expect(await list(server, `?limit=2&cursor=${first.cursor}`)).toMatchObject({ items: [item(1)], cursor: null })
+  expectRefusal(await server.service.get(`/api/backups?cursor=x`), 400)
+})
+
+test('[BACKUP-16] a backup that fails says why, and leaves nothing', async () => {
+  const settings: { backupFolder: string | null } = { backupFolder: null }
+  const server = createServer({ config, settings }, embedded)
+  closing(server, ({ close }) => close())
+  settings.backupFolder = join(server.dataFolder, 'backups')
+  await server.open()
+  await keepAddress(server.dataFolder, server.url)
+  expect((await server.service.request('POST', '/api/backups')).status).toBe(202)
+  const { items: found, latestRun } = await untilEnded(server)
+  expect(found).toEqual([])
+  expect(latestRun).toMatchObject({
+    state: 'failed',
+    message: expect.stringContaining('lies in the data folder itself'),
+  })
+}, 60_000)
+
+test('[BACKUP-16] without a folder none is listed or started', async () => {
+  const server = await start(null)
+  expect(await list(server)).toMatchObject({ state: 'none', items: [] })
+  expectRefusal(await server.service.request('POST', '/api/backups'), 404)
+})
