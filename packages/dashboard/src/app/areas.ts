@@ -52,6 +52,15 @@ export const areas: readonly Area[] = [
     words: 'errors events lines requests search',
     load: () => import('../areas/logs/index.tsx'),
   },
+  {
+    id: 'settings',
+    title: 'Settings',
+    path: '/settings',
+    icon: 'settings',
+    scope: 'dashboard:audit:*:read',
+    words: 'administrators roles audit log export verify',
+    load: () => import('../areas/settings/index.tsx'),
+  },
 ]
 
 /** The area that shows a path. */

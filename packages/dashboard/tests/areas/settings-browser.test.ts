@@ -1,0 +1,81 @@
+/** The area "Settings" in a real browser, against a real server. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { buildDashboard } from '../../../../scripts/build/dashboard.ts'
+import { createAdministrator } from '../../../server/tests/harness/dashboard/administrators.ts'
+import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
+import { startServer, type TestServer } from '../../../server/tests/harness/server.ts'
+import { adminUsers, unlimitedRates } from '../../../server/tests/harness/users/accounts.ts'
+import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
+import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
+
+const payload = '<img src=x onerror=alert(1)>'
+
+describeInBrowser('Settings in the dashboard', 'settings in the dashboard', (program) => {
+  let browser: Browser
+  let server: TestServer
+  let sheet: SignedIn
+  beforeAll(async () => {
+    await buildDashboard()
+    server = await startServer({ config: { rateLimits: unlimitedRates } })
+    browser = await openBrowser(program)
+    sheet = await openSignedIn(browser, server)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.close()
+  })
+
+  test('the audit log shows what was changed, as text, and its chain is verified', async () => {
+    const { page } = sheet
+    const { client, email } = sheet.administrator
+    const created = await client.post('/api/auth/admin/users', {
+      email: 'audited@example.com',
+      password: 'a long password',
+    })
+    const id = created.body.user.id
+    expect((await client.patch(`${adminUsers}/${id}`, { displayName: payload })).status).toBe(200)
+    await sheet.open('/settings?tab=audit', 'Settings')
+    await page.getByRole('button', { name: 'admin.updateUser' }).first().waitFor()
+    await page.getByRole('searchbox', { name: /Action/ }).fill('admin.updateUser')
+    await page.waitForURL(/action=admin.updateUser/)
+    await page.getByRole('row', { name: new RegExp(`admin.updateUser.*${email}`) }).waitFor()
+    expect(await findBarriers(sheet)).toEqual([])
+    await page.getByRole('button', { name: 'Verify the chain' }).click()
+    await page.getByText('none changed or removed').waitFor()
+    await takeScreenshots(sheet, 'settings-audit')
+    await page.getByRole('button', { name: 'admin.updateUser' }).first().click()
+    await page.getByRole('dialog').getByText(payload).first().waitFor()
+    expect(await page.locator('img').count()).toBe(0)
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'settings-audit-entry')
+    await page.keyboard.press('Escape')
+    expectNoFaults(sheet)
+  })
+
+  test('an administrator loses access after a confirmation, and the last owner does not', async () => {
+    const { page } = sheet
+    const { email } = await createAdministrator(server, 'support')
+    await sheet.open('/settings', 'Settings')
+    await page.getByRole('button', { name: `Remove access of ${email}` }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove access' }).click()
+    await page.getByRole('button', { name: `Remove access of ${email}` }).waitFor({ state: 'detached' })
+    await takeScreenshots(sheet, 'settings-administrators')
+    expect(await findBarriers(sheet)).toEqual([])
+    expectNoFaults(sheet)
+    sheet.allow(/409/)
+    await page.getByRole('button', { name: `Remove access of ${sheet.administrator.email}` }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove access' }).click()
+    await page.getByText('The last owner must stay one').waitFor()
+    expectNoFaults(sheet)
+  })
+
+  test('a viewer sees both and changes nothing', async () => {
+    const viewer = await openSignedIn(browser, server, { role: 'viewer' })
+    await viewer.open('/settings', 'Settings')
+    await viewer.page.getByRole('table', { name: 'Administrators' }).waitFor()
+    expect(await viewer.page.getByRole('button', { name: /Remove access/ }).count()).toBe(0)
+    expectNoFaults(viewer)
+    await viewer.close()
+  })
+})
