@@ -50,6 +50,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     authenticate: users.authenticate,
     dashboard: dashboard.access,
     audit: dashboard.audit,
+    onRequest: dashboard.recordRequest,
     onResponse: analytics.listenerOf,
   })
   const jobs = openAllJobs(context, engines, features)

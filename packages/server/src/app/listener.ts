@@ -12,7 +12,10 @@ import type { AppContext } from './context.ts'
 
 /** What the listener serves, besides the parts that follow from the configuration. */
 export interface ServedApi
-  extends Pick<HandleParts, 'sockets' | 'limiter' | 'authenticate' | 'dashboard' | 'audit' | 'onResponse'> {
+  extends Pick<
+    HandleParts,
+    'sockets' | 'limiter' | 'authenticate' | 'dashboard' | 'audit' | 'onResponse' | 'onRequest'
+  > {
   readonly api: Api
 }
 

@@ -1,4 +1,5 @@
 /** Turns the reply or the error of a request into its response, and records it in metrics and in the access log. */
+import type { Caller } from '../access/caller.ts'
 import { isOutOfHandles } from '../base/files/file-handles.ts'
 import type { Log } from '../base/log.ts'
 import { EngineError } from '../engines/sql/error.ts'
@@ -16,6 +17,27 @@ import { upgraded } from './upgrade.ts'
 /** `userId` is null unless a user made the request. */
 export type ResponseListener = (method: string, status: number, ms: number, userId: string | null) => void
 
+/** What is known of a request once it is answered, for the list of recent requests. */
+export interface SeenRequest {
+  readonly requestId: string
+  readonly method: string
+  readonly path: string
+  /** Without `?`. */
+  readonly query: string
+  /** Name of the endpoint; `stray` where none matched. */
+  readonly endpoint: string
+  readonly status: number
+  /** Of the error; null for other responses. */
+  readonly slug: string | null
+  readonly message: string | null
+  readonly ms: number
+  readonly caller: Caller
+  readonly address: string
+}
+
+/** Must not block or throw. */
+export type RecordRequest = (request: SeenRequest) => void
+
 export interface ResponderParts {
   readonly log: Log
   readonly metrics: Metrics
@@ -25,6 +47,8 @@ export interface ResponderParts {
   /** Whether the server is shutting down and refuses new requests. */
   readonly isDraining: () => boolean
   readonly responses: UnreadResponses
+  /** Called after each request that is not to the dashboard. */
+  readonly onRequest?: RecordRequest
 }
 
 /** Ends the requests of one endpoint. */
@@ -51,16 +75,16 @@ export function createResponder(
   const meter = metrics.meter(name)
   const listener = isDashboard ? undefined : parts.onResponse?.(name)
 
-  function end(context: RequestContext, reply: Reply): Response | undefined {
+  function end(context: RequestContext, reply: Reply, refusal: ApiError | null = null): Response | undefined {
     if (reply === upgraded) {
-      record(context, 101)
+      record(context, 101, null)
       return undefined
     }
     const response = respond(context, reply)
     response.headers.set('X-Request-Id', context.requestId)
     if (!isDashboard && !isDashboardPath(context.path)) cors.expose(context.headers, response.headers)
     if (isDraining()) response.headers.set('Connection', 'close')
-    record(context, response.status)
+    record(context, response.status, refusal)
     if (isSecret) response.headers.set('Cache-Control', 'no-store')
     return response
   }
@@ -81,11 +105,12 @@ export function createResponder(
   const trackDownload = ({ request, runtime }: RequestContext): void =>
     responses.download(runtime.pendingRequests, (seconds) => runtime.timeout(request, seconds))
 
-  function record(context: RequestContext, status: number): void {
+  function record(context: RequestContext, status: number, refusal: ApiError | null): void {
     const ms = performance.now() - context.startMs
     meter.record(status, ms / 1000)
     metrics.ended()
     logRequest(log, context, status, ms)
+    if (!isDashboard) parts.onRequest?.(seenRequest(context, status, ms, refusal))
     try {
       listener?.(context.method, status, ms, context.caller.auth?.id ?? null)
     } catch (error) {
@@ -94,8 +119,27 @@ export function createResponder(
     }
   }
 
-  return { end, fail: (context, error) => end(context, toErrorReply(log, error, context)) }
+  return { end, fail: (context, error) => end(context, toErrorReply(log, error, context), toApiError(error)) }
 }
+
+const seenRequest = (
+  { requestId, method, path, queryString, name, caller, address }: RequestContext,
+  status: number,
+  ms: number,
+  refusal: ApiError | null,
+): SeenRequest => ({
+  requestId,
+  method,
+  path,
+  query: queryString,
+  endpoint: name,
+  status,
+  slug: refusal?.slug ?? null,
+  message: refusal?.message ?? null,
+  ms,
+  caller,
+  address,
+})
 
 /** The reply that refuses a request; what is not an error of the API is logged. */
 export function toErrorReply(

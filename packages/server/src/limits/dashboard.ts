@@ -60,3 +60,16 @@ export const auditListLimitDefault = 50
 export const auditListLimitMax = 200
 /** Entries per chunk of an export. */
 export const auditExportedAtOnce = 500
+
+// Saved views
+export const viewNameCharsMax = 64
+export const viewBytesMax = 16 * KiB
+export const viewsPerUserMax = 200
+
+// Recent requests
+/** With two texts of the following length, at most 4 MB. */
+export const recentRequestsMax = 2000
+export const recentRequestCharsMax = 1000
+export const recentRequestsListed = 100
+/** The window of the counts on the first screen. */
+export const overviewWindowMs = 5 * 60 * 1000

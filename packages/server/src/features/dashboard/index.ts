@@ -8,6 +8,7 @@ import type { TrustProxy } from '../../base/network/address.ts'
 import type { Mode } from '../../config/config.ts'
 import type { DashboardConfig } from '../../config/sections/dashboard/dashboard.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
+import type { RecordRequest } from '../../http/responder.ts'
 import type { DashboardAccess } from '../../http/security/dashboard-access.ts'
 import { auditIntentMs } from '../../limits/dashboard.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
@@ -18,9 +19,12 @@ import { createAuditEndpoints } from './audit/endpoints.ts'
 import { createAuditReader } from './audit/reader.ts'
 import { dashboardAddress } from './migrations.ts'
 import { createPage } from './page.ts'
+import { type Advice, createRequestEndpoints, type EngineFaults } from './requests/endpoints.ts'
+import { createRecentRequests } from './requests/recent-requests.ts'
 import { createSessionEndpoints, type SignInMethods } from './session-endpoints.ts'
 import type { DashboardSessions } from './sessions.ts'
 import { type AdministratorAccount, createFindSession, createTarget, type DashboardTarget } from './sign-in.ts'
+import { createViewEndpoints } from './views/views.ts'
 
 export interface DashboardDeps<Passkey> {
   readonly sql: Sql
@@ -40,12 +44,18 @@ export interface DashboardDeps<Passkey> {
   /** In place of the folder of the built page. */
   readonly pageFolder?: string | undefined
   readonly version: string
+  readonly findFaults: () => Promise<EngineFaults>
+  readonly advise: () => readonly Advice[]
+  /** Requests in progress. */
+  readonly inFlight: () => number
   readonly clock: Clock
 }
 
 export interface Dashboard extends Feature {
   /** Authenticates requests from the page. */
   readonly access: DashboardAccess
+  /** Adds to the list of recent requests. */
+  readonly recordRequest: RecordRequest
   /** Records what administrators and service keys change. */
   readonly audit: DashboardAudit
 }
@@ -56,6 +66,7 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
   const database = sql.database(dashboardAddress)
   const chain = createAuditChain({ database, log })
   const audit = createAudit({ chain, clock, log })
+  const recent = createRecentRequests(clock)
   const reader = createAuditReader({ database, chain })
   // The embedded engine has one server, so that no other one can have an action under way.
   if (sql.circuit === null) await chain.recover(Number.MAX_SAFE_INTEGER)
@@ -70,9 +81,12 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     name: 'dashboard',
     access,
     audit,
+    recordRequest: recent.record,
     endpoints: createAuditEndpoints({ reader, secret }),
     dashboardEndpoints: [
       ...createPage({ folder: deps.pageFolder }),
+      ...createViewEndpoints({ database, clock }),
+      ...createRequestEndpoints({ ...deps, recent, now: access.now }),
       ...createSessionEndpoints({ ...deps, access, signIn, audit }),
     ],
     jobs: [

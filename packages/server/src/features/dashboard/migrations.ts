@@ -11,7 +11,7 @@ import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 const namespace = 'shared'
 export const dashboardAddress: DatabaseAddress = { namespace, instanceId: null }
 
-export type DashboardTable = 'sessions' | 'audit' | 'audit_intents' | 'audit_start'
+export type DashboardTable = 'sessions' | 'audit' | 'audit_intents' | 'audit_start' | 'views'
 
 export const dashboardTable = (dialect: Dialect, name: DashboardTable): SqlText =>
   dialect.target(platformTable(namespace, `_dashboard_${name}`))
@@ -42,6 +42,14 @@ const steps: readonly PlatformStep[] = [
       sql`CREATE INDEX "_dashboard_audit_at" ON ${audit} (at)`,
       sql`CREATE TABLE ${intents} (id ${text} PRIMARY KEY, at BIGINT NOT NULL, entry ${text} NOT NULL)`,
       sql`CREATE TABLE ${dashboardTable(dialect, 'audit_start')} (seq BIGINT NOT NULL, hash ${text} NOT NULL)`,
+    ]
+  },
+  (dialect) => {
+    const text: SqlText = { text: dialect.columnTypes.text, values: [] }
+    return [
+      sql`CREATE TABLE ${dashboardTable(dialect, 'views')} (user_id ${text} NOT NULL, area ${text} NOT NULL,
+        name ${text} NOT NULL, content ${text} NOT NULL, updated_at BIGINT NOT NULL,
+        PRIMARY KEY (user_id, area, name))`,
     ]
   },
 ]

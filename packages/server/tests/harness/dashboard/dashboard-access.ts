@@ -24,6 +24,27 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
   'dashboard.verifyFactor': page('/api/session/mfa'),
   'dashboard.passkeyOptions': page('/api/session/passkey-options'),
   'dashboard.signInWithPasskey': page('/api/session/passkey'),
+  'dashboard.overview': { roles: everyRole, send: (client) => client.get('/api/overview') },
+  'dashboard.listRequests': { roles: everyRole, send: (client) => client.get('/api/requests') },
+  'dashboard.getRequest': {
+    roles: everyRole,
+    async send(client) {
+      const { body } = await client.get('/api/requests?limit=1')
+      return client.get(`/api/requests/${body.items?.[0]?.requestId ?? 'none'}`)
+    },
+  },
+  'dashboard.listViews': { roles: everyRole, send: (client) => client.get('/api/views/data') },
+  'dashboard.saveView': {
+    roles: ['owner', 'editor', 'support'],
+    send: (client) => client.request('PUT', '/api/views/data/mine', { body: { columns: ['id'] } }),
+  },
+  'dashboard.deleteView': {
+    roles: ['owner', 'editor', 'support'],
+    async send(client) {
+      await client.request('PUT', '/api/views/data/other', { body: {} })
+      return client.delete('/api/views/data/other')
+    },
+  },
   'dashboard.getSession': { roles: everyRole, send: (client) => client.get('/api/session') },
   'dashboard.signOut': { roles: everyRole, send: (client) => client.delete('/api/session') },
 }
