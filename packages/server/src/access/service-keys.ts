@@ -85,6 +85,7 @@ const forms: readonly ScopeForm[] = [
   { area: 'functions', type: 'admin', named: null, actions: ['read', 'write'] },
   { area: 'functions', type: 'function', named: 'function', actions: ['call'] },
   { area: 'system', type: 'metrics', named: null, actions: ['read'] },
+  { area: 'system', type: 'health', named: null, actions: ['read'] },
   { area: 'system', type: 'logs', named: null, actions: ['read'] },
   { area: 'system', type: 'nodes', named: null, actions: ['read'] },
   { area: 'system', type: 'backup', named: null, actions: ['hold', 'read', 'write'] },

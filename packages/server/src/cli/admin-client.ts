@@ -25,7 +25,7 @@ export interface AdminClient {
   create(input: CreateInput): Promise<AdminView>
   update(id: string, input: UpdateInput): Promise<AdminView>
   revoke(id: string): Promise<void>
-  /** Null takes the role. */
+  /** Null removes the role. */
   setDashboardRole(id: string, role: string | null): Promise<void>
   remove(id: string): Promise<void>
   listKeys(): Promise<readonly KeyView[]>

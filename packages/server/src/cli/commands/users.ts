@@ -32,7 +32,7 @@ export const usersCommand: Command = {
   revoke <user>     End all sessions
   set-dashboard-role <user> <role>
                     Let a user open the dashboard as owner, editor, support, viewer or a role
-                    of the configuration; none takes the role
+                    of the configuration; none removes the role
 
 Works on the data folder of a stopped server, calls the running server (with its service
 key) otherwise, and works on PostgreSQL (DATABASE_URL) in either case. Other processes
@@ -117,7 +117,7 @@ const setDashboardRole: Action = ({ operands: [, named = '', role], terminal }) 
   }
 }
 
-/** In place of a role: takes the role of a user. */
+/** In place of a role: removes the role of a user. */
 const noRole = 'none'
 
 /** Ids contain no @. */

@@ -27,7 +27,7 @@ export interface DashboardRoles {
   /** Oldest first, at most `administratorsListedMax`. */
   list(): Promise<readonly AdministratorView[]>
   /**
-   * Gives a user a role, or takes it with null; ends the dashboard sessions of the user. Rejects with 400 for an
+   * Gives a user a role, or removes it with null; ends the dashboard sessions of the user. Rejects with 400 for an
    * unknown role, 404 for an unknown user, 409 if no owner would remain.
    */
   set(id: string, role: string | null): Promise<{ before: AdministratorView; after: AdministratorView }>
@@ -99,7 +99,7 @@ const view = z.object({
   createdAt: z.iso.datetime(),
 })
 const body = z.strictObject({
-  role: z.string().max(dashboardRoleCharsMax).nullable().meta({ description: 'Null takes the role' }),
+  role: z.string().max(dashboardRoleCharsMax).nullable().meta({ description: 'Null removes the role' }),
 })
 const common = { tag: 'Admin users', credentials: 'service', rateLimit: 'auth' } as const
 
