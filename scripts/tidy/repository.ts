@@ -7,13 +7,16 @@ import { join } from 'node:path'
 export type Repository = ReadonlyMap<string, string>
 
 const readFolders = ['packages', 'bench', 'docs', 'examples', 'scripts', '.ci']
-const readKinds = /(?:\.(?:ts|tsx|mjs|md|json|cfg)|^run)$/
+const readKinds = /(?:\.(?:ts|tsx|mjs|md|json|cfg|png)|^run)$/
+/** Only their paths matter, for links. */
+const isPicture = (path: string): boolean => path.endsWith('.png')
 const skippedFolders: ReadonlySet<string> = new Set(['node_modules', 'data', 'dist', '.cache', 'coverage'])
 
 /** Everything that people write: sources, documents and settings. */
 export function readRepository(root: string): Repository {
   const files = new Map<string, string>()
-  const add = (path: string): void => void files.set(path, readFileSync(join(root, path), 'utf8'))
+  const add = (path: string): void =>
+    void files.set(path, isPicture(path) ? '' : readFileSync(join(root, path), 'utf8'))
   const walk = (folder: string): void => {
     for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
       const path = `${folder}/${entry.name}`

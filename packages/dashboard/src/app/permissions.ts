@@ -22,6 +22,7 @@ export function usePermits(): (scope: string) => boolean {
   const current = useStore(session.current)
   return useMemo(() => {
     const scopes = current?.scopes ?? []
-    return (scope) => permits(scopes, scope)
+    const isReadOnly = current?.isReadOnly ?? true
+    return (scope) => permits(scopes, scope) && !(isReadOnly && !/:(?:read|query)$/.test(scope))
   }, [current])
 }

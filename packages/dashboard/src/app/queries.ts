@@ -36,6 +36,8 @@ export interface FieldDescription {
   readonly references?: string
   /** Computed from other fields. */
   readonly readOnly?: true
+  /** Users never receive it. */
+  readonly hidden?: true
 }
 
 export interface TableDescription {

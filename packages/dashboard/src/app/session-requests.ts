@@ -3,15 +3,16 @@ import { isPlinthError } from 'plinth-client'
 import { type Session, session } from './session-store.ts'
 import { api } from './transport.ts'
 
-/** A password was right, and a code has to follow. */
+/** A password was right, and a code has to follow; or first an authenticator app has to be set up. */
 export interface SecondFactor {
   readonly ticket: string
+  readonly enrollmentRequired: boolean
 }
 
-type Answer = Session | { readonly mfaRequired: true; readonly ticket: string }
+type Answer = Session | ({ readonly mfaRequired: true } & SecondFactor)
 
 function accept(answer: Answer): SecondFactor | null {
-  if ('mfaRequired' in answer) return { ticket: answer.ticket }
+  if ('mfaRequired' in answer) return answer
   session.signedIn(answer)
   return null
 }
@@ -29,18 +30,34 @@ export async function loadSession(): Promise<void> {
 export const signInByPassword = async (email: string, password: string): Promise<SecondFactor | null> =>
   accept(await api.post<Answer>('/api/session', { body: { email, password } }))
 
-export const signInByCode = async ({ ticket }: SecondFactor, code: string): Promise<void> =>
-  void accept(await api.post<Answer>('/api/session/mfa', { body: { ticket, code: code.trim() } }))
+/** `code` of the authenticator app, or a recovery code. */
+export async function signInByCode(
+  { ticket }: SecondFactor,
+  proof: { readonly code: string } | { readonly recoveryCode: string },
+): Promise<void> {
+  accept(await api.post<Answer>('/api/session/mfa', { body: { ticket, ...proof } }))
+}
+
+export interface Enrollment {
+  readonly secret: string
+  /** `otpauth://…` */
+  readonly qrCodeUri: string
+  readonly recoveryCodes: readonly string[]
+}
+
+/** The secret for an authenticator app. Its first code completes the sign-in. */
+export const enroll = ({ ticket }: SecondFactor): Promise<Enrollment> =>
+  api.post<Enrollment>('/api/session/enroll', { body: { ticket } })
 
 export const canUsePasskeys = (): boolean =>
   typeof PublicKeyCredential === 'function' && 'parseRequestOptionsFromJSON' in PublicKeyCredential
 
 /** Rejects with a `NotAllowedError` if the administrator cancels. */
 export async function signInByPasskey(): Promise<void> {
-  const options = await api.post<PublicKeyCredentialRequestOptionsJSON>('/api/session/passkey-options', { body: {} })
+  const { options } = await api.post<{ options: PublicKeyCredentialRequestOptionsJSON }>('/api/session/passkey-options')
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options)
   const credential = (await navigator.credentials.get({ publicKey })) as PublicKeyCredential
-  accept(await api.post<Answer>('/api/session/passkey', { body: credential.toJSON() }))
+  accept(await api.post<Answer>('/api/session/passkey', { body: { response: credential.toJSON() } }))
 }
 
 export async function signOut(): Promise<void> {

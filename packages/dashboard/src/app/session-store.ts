@@ -4,7 +4,7 @@ import { createStore } from './store.ts'
 export interface SessionUser {
   readonly id: string
   readonly email: string | null
-  readonly displayName?: string | null
+  readonly displayName: string | null
 }
 
 export interface Session {
@@ -12,11 +12,12 @@ export interface Session {
   readonly role: string
   /** What the role permits, as scopes of service keys. */
   readonly scopes: readonly string[]
+  /** Whether the server refuses all writes of the role. */
+  readonly isReadOnly: boolean
+  readonly signedInAt: string
   readonly expiresAt: string
-  /** `production` servers are marked in red. */
-  readonly mode?: 'development' | 'production' | undefined
-  /** Whether a second factor has to be set up before anything else. */
-  readonly mfaEnrollmentRequired?: boolean | undefined
+  readonly mode: 'development' | 'release'
+  readonly version: string
 }
 
 /** Why a sign-in is shown over the page: the session ended, or it is too old for what was requested. */

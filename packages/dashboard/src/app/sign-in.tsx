@@ -9,6 +9,7 @@ import { Dialog } from '../design/dialog.tsx'
 import { ErrorNote } from '../design/error-note.tsx'
 import { TextField } from '../design/field.tsx'
 import { Logo } from '../design/icons.tsx'
+import { EnrollFactor } from './enroll-factor.tsx'
 import {
   canUsePasskeys,
   type SecondFactor,
@@ -120,13 +121,16 @@ export function SignInForm({ email: fixedEmail }: SignInFormProps) {
   )
 }
 
-function CodeForm({ factor, onBack }: { readonly factor: SecondFactor; readonly onBack: () => void }) {
+export function CodeForm({ factor, onBack }: { readonly factor: SecondFactor; readonly onBack: () => void }) {
   const [code, setCode] = useState('')
   const [isRecovery, setRecovery] = useState(false)
+  const [isEnrolling, setEnrolling] = useState(factor.enrollmentRequired)
   const { isBusy, error, setError, run } = useAttempt()
+  if (isEnrolling) return <EnrollFactor factor={factor} onReady={() => setEnrolling(false)} />
   const submit = (event: FormEvent): void => {
     event.preventDefault()
-    void run(() => signInByCode(factor, code))
+    const text = code.trim()
+    void run(() => signInByCode(factor, isRecovery ? { recoveryCode: text } : { code: text }))
   }
   return (
     <form className="stack" onSubmit={submit}>

@@ -40,8 +40,7 @@ export function TopBar({ current, area, onOpenRail, onOpenPalette }: TopBarProps
 }
 
 function EnvironmentBadge({ mode }: { readonly mode: Session['mode'] }) {
-  if (mode === undefined) return null
-  return mode === 'production' ? (
+  return mode === 'release' ? (
     <Badge tone="bad" hasDot>
       Release
     </Badge>

@@ -3,9 +3,11 @@
  * fragment of the link, which browsers never send.
  */
 import { createClient, isPlinthError } from 'plinth-client'
-import { type FormEvent, useState } from 'react'
-import { signInByPassword } from '../app/session-requests.ts'
-import { EntryPage } from '../app/sign-in.tsx'
+import { type FormEvent, useEffect, useState } from 'react'
+import { type SecondFactor, signInByPassword } from '../app/session-requests.ts'
+import { session } from '../app/session-store.ts'
+import { CodeForm, EntryPage } from '../app/sign-in.tsx'
+import { useStore } from '../app/store.ts'
 import { Button } from '../design/button.tsx'
 import { ErrorNote } from '../design/error-note.tsx'
 import { TextField } from '../design/field.tsx'
@@ -30,6 +32,11 @@ export function SetupPage({ token }: { readonly token: string }) {
   const [password, setPassword] = useState('')
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(null)
+  const [factor, setFactor] = useState<SecondFactor | null>(null)
+  const current = useStore(session.current)
+  useEffect(() => {
+    if (current) location.replace('/dashboard')
+  }, [current])
   const errorOf = (name: string): string | null => {
     const data = isPlinthError(error) ? (error.data as Record<string, { message?: string }> | undefined) : undefined
     return data?.[name]?.message ?? null
@@ -40,8 +47,9 @@ export function SetupPage({ token }: { readonly token: string }) {
     setError(null)
     try {
       await client.request('POST', '/api/auth/setup', { body: { token, email: email.trim(), password } })
-      await signInByPassword(email.trim(), password)
-      location.replace('/dashboard')
+      const required = await signInByPassword(email.trim(), password)
+      if (required === null) location.replace('/dashboard')
+      else setFactor(required)
     } catch (failure) {
       setError(failure)
       setBusy(false)
@@ -49,7 +57,9 @@ export function SetupPage({ token }: { readonly token: string }) {
   }
   return (
     <EntryPage title="Welcome to Plinth" text="Create the first administrator of this server.">
-      {token === '' ? (
+      {factor !== null ? (
+        <CodeForm factor={factor} onBack={() => setFactor(null)} />
+      ) : token === '' ? (
         <ErrorNote error={new Error('This address is not complete. Open the set-up link that the server printed.')} />
       ) : (
         <form className="stack" onSubmit={(event) => void submit(event)}>

@@ -229,6 +229,7 @@ function usersOf(
       push.forget(tx, target)
       if (target.sessionId === null) sessions.endAll(tx, target.userId)
     },
+    hasDashboard: () => context.config.dashboard !== null,
     dashboardRoles: () => [...(context.config.dashboard?.roles.keys() ?? [])],
     onDashboardRoleChanged: sessions.endAll,
     ...common(context),

@@ -42,6 +42,8 @@ export const indexedShareMax = 0.05
 export const listLimitDefault = 100
 /** More is clamped, not refused. */
 export const listLimitMax = 1000
+/** Characters of a value in a preview: a few lines of a cell. More is read with the record. */
+export const previewCharsMax = 4096
 /** Clauses of one explanation. A rule that people write has some ten; a longer explanation is cut and says so. */
 export const ruleClausesMax = 500
 /** Characters of the text of one clause: a condition with a list of a few hundred ids would fill the answer. */

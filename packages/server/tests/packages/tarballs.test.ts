@@ -21,8 +21,8 @@ const others = ({ files }: Tarball, pattern: RegExp): string[] =>
 describe('contents', () => {
   test('plinth has JavaScript, declarations, the launcher and documents, and nothing else', () => {
     const top = /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/
-    const below = /^(?:bin\/(?:plinth|bun)\.mjs|dist\/.+\.(?:js|d\.ts)|docs\/.+\.(?:md|json))$/
-    const page = /^dashboard\/(?:index\.html|assets\/[\w-]+\.(?:js|css)(?:\.br|\.gz)?)$/
+    const below = /^(?:bin\/(?:plinth|bun)\.mjs|dist\/.+\.(?:js|d\.ts)|docs\/.+\.(?:md|json|png))$/
+    const page = /^dashboard\/(?:index\.html|assets\/[\w-]+\.(?:js|css|svg)(?:\.br|\.gz)?)$/
     const expected = new RegExp(`${top.source}|${below.source}|${page.source}`)
     expect(others(plinth, expected)).toEqual([])
     expect([...plinth.files.keys()]).toContainValues([

@@ -59,6 +59,7 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
     return ({ kind }: Caller): string => (kind === 'service' ? forService() : forOthers())
   }
   const schemaText = bothTexts(describeSchema)
+  const administratorSchemaText = textFor(true, (current, shown) => describeSchema(current, shown, true))
   const openApiText = bothTexts((current, shown) => parts.openApi(describeSchema(current, shown), shown))
   const bareOpenApiText = textFor(false, () => parts.openApi(null, []))
 
@@ -100,7 +101,7 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       tag,
       summary: 'Get the schema of tables, namespaces, buckets, rooms and functions',
       description:
-        'For generators of types. Depending on `api.schemaEndpoint` disabled, public, or for users and service keys. Never contains access rules or hidden fields; functions that only service keys may call are described to service keys alone.',
+        'For generators of types. Depending on `api.schemaEndpoint` disabled, public, or for users and service keys. Never contains access rules, and hidden fields only for administrators of the dashboard, who always see it; functions that only service keys may call are described to service keys alone.',
       credentials: 'rules',
       scope: () => schemaScope,
       rateLimit: 'global',
@@ -108,6 +109,8 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       errors: [404],
       handle({ caller }) {
         const mode = config().schemaEndpoint
+        // The dashboard shows all tables, whether or not others may generate types.
+        if (caller.kind === 'service' && caller.admin) return jsonText(administratorSchemaText())
         if (mode === false) throw notFound('Schema')
         if (!maySeeSchema(mode, caller)) throw authenticationRequired()
         return jsonText(schemaText(caller))

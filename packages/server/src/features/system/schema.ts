@@ -1,7 +1,7 @@
 /**
  * The public description of what clients without a service key can use: tables with their fields, search and indexes,
- * namespaces, buckets, and rooms with their actions; without access rules and hidden fields. `endpoints` decides who
- * may read it.
+ * namespaces, buckets, and rooms with their actions; without access rules, and hidden fields only for administrators.
+ * `endpoints` decides who may read it.
  */
 import type { Config } from '../../config/config.ts'
 import type { FunctionOutline } from '../../http/pages/openapi-functions.ts'
@@ -19,6 +19,8 @@ export interface FieldDescription {
   readonly references?: string
   /** Computed from other fields. */
   readonly readOnly?: true
+  /** Only service keys read it; described to administrators alone. */
+  readonly hidden?: true
 }
 
 export interface TableDescription {
@@ -60,13 +62,14 @@ export interface FunctionDescription {
 export function describeSchema(
   { namespaces, buckets, rooms }: Pick<Config, 'namespaces' | 'buckets' | 'rooms'>,
   functions: readonly FunctionOutline[] = [],
+  showsHidden = false,
 ): SchemaDescription {
   const tables = [...namespaces.values()].flatMap(({ tables }) => [...tables.values()].map(({ table }) => table))
   const uses = new Map<string, number>()
   for (const { name } of tables) uses.set(name, (uses.get(name) ?? 0) + 1)
   const keyOf = ({ namespace, name }: Table): string => (uses.get(name) === 1 ? name : `${namespace}.${name}`)
   return {
-    tables: Object.fromEntries(tables.map((table) => [keyOf(table), describeTable(table)])),
+    tables: Object.fromEntries(tables.map((table) => [keyOf(table), describeTable(table, showsHidden)])),
     namespaces: Object.fromEntries([...namespaces].map(([name, { instance }]) => [name, { instance }])),
     buckets: [...buckets.keys()],
     rooms: Object.fromEntries(
@@ -82,15 +85,17 @@ export function describeSchema(
   }
 }
 
-function describeTable(table: Table): TableDescription {
+function describeTable(table: Table, showsHidden: boolean): TableDescription {
   const { namespace, name, schemaless, fields, hidden, search, ranking, indexes } = table
-  const isShown = (name: string): boolean => !hidden.has(name)
+  const isShown = (name: string): boolean => showsHidden || !hidden.has(name)
+  const describe = (field: Field): FieldDescription =>
+    hidden.has(field.name) ? { ...describeField(field), hidden: true } : describeField(field)
   return {
     namespace,
     name,
     schemaless,
     fields: Object.fromEntries(
-      [...fields.values()].filter(({ name }) => isShown(name)).map((field) => [field.name, describeField(field)]),
+      [...fields.values()].filter(({ name }) => isShown(name)).map((field) => [field.name, describe(field)]),
     ),
     search: search.filter(isShown),
     ...(ranking ? { searchOptions: describeRanking(search, ranking) } : {}),

@@ -77,6 +77,8 @@ export interface UsersDeps {
   readonly responseBytes: () => number
   /** Called in the transaction that ends a session or all sessions of a user. */
   readonly onRevoking: RevocationDeps['onRevoking']
+  /** Whether there is a dashboard, whose page sets up the first administrator. */
+  readonly hasDashboard: () => boolean
   /** Names of the dashboard roles that users may have. */
   readonly dashboardRoles: () => readonly string[]
   /** Called in the transaction that changes the dashboard role of a user. */
@@ -193,7 +195,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
 
 function listEndpoints(
   parts: OpenedParts,
-  { cluster, responseBytes, dashboardRoles, onDashboardRoleChanged }: UsersDeps,
+  { cluster, responseBytes, hasDashboard, dashboardRoles, onDashboardRoleChanged }: UsersDeps,
 ): readonly Endpoint[] {
   const providers = createOAuthProviders(parts)
   const identities = createIdentities(parts)
@@ -209,7 +211,7 @@ function listEndpoints(
     ...createPasskeyEndpoints(createPasskeys({ ...parts, target: 'api' })),
     ...createOAuthEndpoints({ ...parts, flows, providers }),
     ...createIdentitiesEndpoints({ ...parts, identities, flows }),
-    ...createSetupEndpoints(parts.setup),
+    ...createSetupEndpoints(parts.setup, hasDashboard),
     ...createAdminEndpoints({ admin: createUserAdmin({ ...parts, responseBytes }), importUsers: createImport(parts) }),
     ...createDashboardRoleEndpoints(
       createDashboardRoles({ ...parts, roleNames: dashboardRoles, onRoleChanged: onDashboardRoleChanged }),

@@ -96,8 +96,16 @@ for (const engine of engines)
       expect(await allUsers()).toHaveLength(1)
     })
 
-    test('[SETUP-1] the link opens a page with a strict content security policy', async () => {
+    test('[SETUP-1] the link leads to the page of the dashboard', async () => {
+      const response = await fetch(`${server.url}/setup`, { redirect: 'manual' })
+      expect([response.status, response.headers.get('location')]).toEqual([302, '/dashboard/setup'])
+      expect(response.headers.get('referrer-policy')).toBe('no-referrer')
+    })
+
+    test('[SETUP-1] without a dashboard the link opens a page with a strict content security policy', async () => {
+      await server.reload({ dashboard: false })
       const { status, text, headers } = await server.anonymous.get('/setup')
+      await server.reload({})
       expect(status).toBe(200)
       expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
       expect(headers.get('content-security-policy')).toContain("default-src 'none'")

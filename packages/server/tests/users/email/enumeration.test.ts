@@ -145,6 +145,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
           responseBytes: () => responseBytesMax,
           publicUrl: () => null,
           onRevoking: () => {},
+          hasDashboard: () => false,
           dashboardRoles: () => [],
           onDashboardRoleChanged: () => {},
           passwordCost,

@@ -11,6 +11,7 @@ import {
   listLimitDefault,
   listLimitMax,
   orFilterConditionsMax,
+  previewCharsMax,
 } from '../../../limits/api.ts'
 import { scanWaitMs } from '../../../limits/sqlite.ts'
 import type { Aggregates } from '../aggregates/aggregate.ts'
@@ -41,6 +42,10 @@ const explain = flagParam('1: the response has `explain`; with a service key')
 const include = textParam(
   `Related records to return: {"author":{},"comments":{"limit":3}}; at most ${includedRelationsMax} relations`,
 )
+const preview = integerParam({
+  max: previewCharsMax,
+  description: 'Cuts texts and JSON to this many characters; items name the cut fields in `$cut`; with a service key',
+})
 const versions = flagParam('1: the response has `versions`')
 
 const listQuery = z.object({
@@ -52,6 +57,7 @@ const listQuery = z.object({
   after: cursorParam('Cursor to page forward from; empty for the start'),
   before: cursorParam('Cursor to page backward from; empty for the end'),
   versions,
+  preview,
   check: flagParam('1: the response has `check`, and `versions`; for a list from its start'),
   explain,
 })
@@ -67,6 +73,7 @@ const searchQuery = z.object({
   highlightPre: textParam('Opening tag of a highlight; default <mark>'),
   highlightPost: textParam('Closing tag of a highlight; default </mark>'),
   versions,
+  preview,
   explain,
 })
 

@@ -31,6 +31,7 @@ import { measured } from './measured.ts'
 import { readNearest } from './nearest.ts'
 import { conditionsOf, pageQuery, type ReadPage, type Respond, respondWithPage } from './page.ts'
 import { type CheckedList, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
+import { requirePreviewScope } from './preview.ts'
 import { findRecord, type ListQuery, type Window, windowOf } from './read.ts'
 import type { RowReader } from './row-reader.ts'
 
@@ -58,7 +59,9 @@ function parseSelection(call: TableCall, query: ListQuery): Selection {
   const keys = [...sort.map(({ field }) => field), ...nearby.keys()]
   const checked = query.check ? checkedList(query) : null
   const included = parseInclude(call, query.include)
-  const reader = includingReader(call, fields, included, { keys, versions: query.versions || query.check })
+  requirePreviewScope(call, query.preview)
+  const versions = query.versions || query.check
+  const reader = includingReader(call, fields, included, { keys, versions, previewChars: query.preview })
   return { condition, sort, reader, checked, included, nearby }
 }
 

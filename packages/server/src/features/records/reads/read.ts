@@ -31,6 +31,8 @@ export interface ListQuery extends FilterGroups<string> {
   readonly before?: string | undefined
   /** Whether the response has the versions of its items. */
   readonly versions?: boolean | undefined
+  /** Characters to which the response cuts values. */
+  readonly preview?: number | undefined
   /** Whether the response has the check of the list for a transaction. */
   readonly check?: boolean | undefined
 }

@@ -11,6 +11,7 @@ import { extraColumn } from '../../../query/to-sql.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow, TableRows } from '../rows.ts'
 import { takeVersion, versionName } from '../version.ts'
+import { createPreview } from './preview.ts'
 
 export interface RowReader {
   readonly list: SelectList
@@ -47,6 +48,8 @@ export interface HiddenFields {
   readonly keys?: readonly string[]
   /** The version of the row. */
   readonly versions?: boolean | undefined
+  /** Cuts the shown values to this many characters; see `preview`. */
+  readonly previewChars?: number | undefined
 }
 
 const kinds: Readonly<Record<FieldType, SelectColumn['kind']>> = {
@@ -103,7 +106,8 @@ export function readerOf(
   also: HiddenFields = {},
 ): RowReader {
   const { showsHidden } = view
-  if (fields) return createRowReader(rows, database.dialect, showsHidden, fields, also)
+  if (fields || also.previewChars !== undefined)
+    return createRowReader(rows, database.dialect, showsHidden, fields, also)
   const { versions = false } = also
   const cached = fullReaders.get(rows) ?? new Map<string, RowReader>()
   fullReaders.set(rows, cached)
@@ -118,7 +122,7 @@ function createRowReader(
   dialect: Dialect,
   showsHidden: boolean,
   fields: Fields,
-  { complete = [], keys = [], versions = false }: HiddenFields = {},
+  { complete = [], keys = [], versions = false, previewChars }: HiddenFields = {},
 ): RowReader {
   const also = [...complete, ...keys]
   const { table, name: alias } = rows
@@ -130,15 +134,25 @@ function createRowReader(
     fields !== null && kinds[type] === 'text' && name !== 'id' && !fields.has(name) && !complete.includes(name)
   const members = findMembers(rows, fields, also)
   const extra = sql`${alias}.${extraColumn}`
-  const columns = read.map(({ name, type }): SelectColumn => {
+  const memberColumns = (members ?? []).map((name, at) => ({ name, column: memberName(at) }))
+  const preview =
+    previewChars === undefined
+      ? null
+      : createPreview({ table, chars: previewChars, complete, keys, keyChars: keyCharsMax, members: memberColumns })
+  const columns = read.map((field): SelectColumn => {
+    const { name, type } = field
     const stored: SqlText = sql`${alias}.${ident(name)}`
+    const start = preview?.columnOf(field, stored)
+    if (start) return { column: start, name, kind: 'text' }
     if (!isKeyText(name, type)) return { column: stored, name, kind: name === 'id' ? 'short' : kinds[type] }
     return { column: sql`substr(${stored}, 1, ${keyCharsMax})`, name, kind: 'short' }
   })
   if (members === null) columns.push({ column: extra, name: extraColumnName, kind: 'json' })
-  else
-    for (const [at, name] of members.entries())
-      columns.push({ column: dialect.memberJson(extra, name), name: memberName(at), kind: 'json' })
+  for (const { name, column } of memberColumns) {
+    const member = dialect.memberJson(extra, name)
+    const start = preview?.memberOf(name, member)
+    columns.push({ column: start ?? member, name: column, kind: start ? 'text' : 'json' })
+  }
 
   if (versions) columns.push({ column: rows.version, name: versionName, kind: 'short' })
 
@@ -175,6 +189,13 @@ function createRowReader(
     return row
   }
 
+  const convert = (row: RecordRow): RecordRow => rows.fromSql(gather(row))
+  const record = (row: RecordRow): RecordRow => (preview ? preview.record(row, convert) : convert(row))
+  const show = (complete: RecordRow): RecordRow => {
+    const item = project(complete, fields)
+    return preview ? preview.show(item) : item
+  }
+
   const list = selectList(columns)
   const keyChars = read.filter(({ name, type }) => isKeyText(name, type)).length * keyCharsMax
   const idText = `SELECT ${list.text.text}${versions ? '' : `, ${rows.version.text}`} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
@@ -186,11 +207,13 @@ function createRowReader(
     key: rowKey && { column: sql`${alias}.${rowKey}`, from: rows.from },
     keyChars,
     byId: (id) => ({ text: idText, values: [...idValues, id] }),
-    record: (row) => rows.fromSql(gather(row)),
+    record,
     takeVersion: versions ? takeVersion : null,
     shows: (name) => (fields ? fields.has(name) : table.schemaless || shown.some((field) => field.name === name)),
-    show: (record) => project(record, fields),
+    show,
     json(row) {
+      // The row is needed once more for the cursor.
+      if (preview) return JSON.stringify(show(record({ ...row })))
       const parts: string[] = []
       for (const [at, { name, key, write }] of writers.entries()) {
         if (at === extraAt && table.schemaless) parts.push(extraJson(row))

@@ -14,6 +14,7 @@ import type { ListDeps } from '../reads/list.ts'
 import { measured } from '../reads/measured.ts'
 import { conditionsOf, pageQuery, respondWithPage } from '../reads/page.ts'
 import { type ListEnvelope, type PageWriter, pageReply } from '../reads/page-reply.ts'
+import { requirePreviewScope } from '../reads/preview.ts'
 import { type ListQuery, type Window, windowOf } from '../reads/read.ts'
 import type { RowReader } from '../reads/row-reader.ts'
 import type { TableCall } from '../resolve-table.ts'
@@ -25,7 +26,7 @@ import { searchedTexts, weightedFields } from './terms.ts'
 
 export interface SearchQuery
   extends FilterGroups<string>,
-    Pick<ListQuery, 'fields' | 'include' | 'limit' | 'offset' | 'page' | 'perPage' | 'after' | 'versions'> {
+    Pick<ListQuery, 'fields' | 'include' | 'limit' | 'offset' | 'page' | 'perPage' | 'after' | 'versions' | 'preview'> {
   readonly q?: string | undefined
   readonly highlightPre?: string | undefined
   readonly highlightPost?: string | undefined
@@ -90,7 +91,9 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const fields = query.fields === undefined ? null : parseFields(view, query.fields)
   const { condition: filter, nearby } = parseFilterTexts(view, query)
   const complete = [...table.search, ...nearby.keys()]
-  const reader = includingReader(call, fields, included, { complete, versions: query.versions })
+  requirePreviewScope(call, query.preview)
+  const { versions, preview: previewChars } = query
+  const reader = includingReader(call, fields, included, { complete, versions, previewChars })
   const { window, isContinued } = parseStart(call, query)
   const { limit, offset, page } = window
   const condition = allOf([allowed, filter])

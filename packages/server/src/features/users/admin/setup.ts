@@ -24,6 +24,9 @@ const adminRole = 'admin'
 /** Path of the set-up link; the token is its fragment. */
 export const setupPath = '/setup'
 
+/** The same in the dashboard. Browsers keep the fragment when they are redirected. */
+const dashboardSetupPath = '/dashboard/setup'
+
 export const setupBody = z.strictObject({
   token: z.string().max(setupTokenCharsMax),
   email: emailField,
@@ -99,23 +102,22 @@ export function createSetup(deps: SetupDeps): Setup {
   }
 }
 
-export const createSetupEndpoints = (setup: Setup): readonly Endpoint[] => [
+export const createSetupEndpoints = (setup: Setup, hasDashboard: () => boolean): readonly Endpoint[] => [
   endpoint({
     name: 'users.setupPage',
     method: 'GET',
     paths: [setupPath],
     tag: 'Users',
     summary: 'Get the set-up page',
+    description: 'Redirects to the page of the dashboard, unless that is switched off.',
     allowsUnknownQuery: true,
     credentials: 'public',
     rateLimit: 'auth',
-    replies: { 200: { description: 'An HTML page' } },
-    handle: () => ({
-      status: 200,
-      text: setupPage,
-      contentType: 'text/html; charset=utf-8',
-      headers: setupPageHeaders,
-    }),
+    replies: { 200: { description: 'An HTML page' }, 302: { description: 'To the page of the dashboard' } },
+    handle: () =>
+      hasDashboard()
+        ? { status: 302, text: '', headers: { Location: dashboardSetupPath, 'Referrer-Policy': 'no-referrer' } }
+        : { status: 200, text: setupPage, contentType: 'text/html; charset=utf-8', headers: setupPageHeaders },
   }),
   endpoint({
     name: 'users.setUp',

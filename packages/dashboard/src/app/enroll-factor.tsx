@@ -1,0 +1,43 @@
+/** The first set-up of an authenticator app: its secret, recovery codes, and the first code. */
+import { useEffect, useState } from 'react'
+import { Button } from '../design/button.tsx'
+import { CodeBlock } from '../design/code-block.tsx'
+import { ErrorNote } from '../design/error-note.tsx'
+import { Checkbox } from '../design/field.tsx'
+import { Skeleton } from '../design/skeleton.tsx'
+import { type Enrollment, enroll, type SecondFactor } from './session-requests.ts'
+
+/** In groups of four, as apps show it. */
+const grouped = (secret: string): string => secret.replace(/(.{4})(?=.)/g, '$1 ')
+
+export function EnrollFactor({ factor, onReady }: { readonly factor: SecondFactor; readonly onReady: () => void }) {
+  const [enrollment, setEnrollment] = useState<Enrollment | null>(null)
+  const [error, setError] = useState<unknown>(null)
+  const [isKept, setKept] = useState(false)
+  useEffect(() => {
+    let isCurrent = true
+    enroll(factor).then(
+      (next) => isCurrent && setEnrollment(next),
+      (failure) => isCurrent && setError(failure),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [factor])
+  if (error !== null) return <ErrorNote error={error} />
+  if (enrollment === null) return <Skeleton lines={5} />
+  return (
+    <div className="stack">
+      <p>
+        This server requires a second factor. Add this key to an authenticator app, or{' '}
+        <a href={enrollment.qrCodeUri}>open it on this device</a>.
+      </p>
+      <CodeBlock label="Key" code={grouped(enrollment.secret)} />
+      <CodeBlock label="Recovery codes: each replaces the app once" code={enrollment.recoveryCodes.join('\n')} />
+      <Checkbox label="I have stored the recovery codes" checked={isKept} onChange={setKept} />
+      <Button kind="primary" size="large" disabled={!isKept} onClick={onReady}>
+        Continue
+      </Button>
+    </div>
+  )
+}

@@ -1,0 +1,105 @@
+/** One row of the grid: its checkbox, and the cells of the columns in view. */
+import { memo, type PointerEvent } from 'react'
+import { classNames } from '../../../design/class-names.ts'
+import { Checkbox } from '../../../design/field.tsx'
+import type { Row } from '../rows/row.ts'
+import { CellValue } from './cell-value.tsx'
+import type { Column } from './columns.ts'
+
+export interface GridRowProps {
+  readonly index: number
+  readonly row: Row | undefined
+  readonly top: number
+  readonly width: number
+  readonly columns: readonly Column[]
+  /** The columns in view: the first, and one past the last. */
+  readonly firstColumn: number
+  readonly endColumn: number
+  /** The active column; null where another row is active. */
+  readonly activeColumn: number | null
+  readonly isSelected: boolean
+  readonly isOpen: boolean
+  /** The id of the active cell, for `aria-activedescendant`. */
+  readonly activeId: string
+  readonly onSelect: (index: number, isSelected: boolean, isRange: boolean) => void
+  readonly onActivate: (index: number, column: number) => void
+  readonly onOpen: (index: number, column: number) => void
+}
+
+export const GridRow = memo(function GridRow({
+  index,
+  row,
+  top,
+  width,
+  columns,
+  firstColumn,
+  endColumn,
+  activeColumn,
+  isSelected,
+  isOpen,
+  activeId,
+  onSelect,
+  onActivate,
+  onOpen,
+}: GridRowProps) {
+  const onPointerDown = (event: PointerEvent, column: number): void => {
+    if (event.button === 0) onActivate(index, column)
+  }
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isSelected}
+      className={classNames('data-row', isSelected && 'is-selected', isOpen && 'is-open')}
+      style={{ transform: `translateY(${top}px)`, width }}
+    >
+      <div role="gridcell" aria-colindex={1} className="data-marker">
+        {row !== undefined && (
+          <span
+            className="data-marker-box"
+            onClickCapture={(event) => {
+              event.preventDefault()
+              onSelect(index, !isSelected, event.shiftKey)
+            }}
+          >
+            <Checkbox
+              label={`Select record ${row.id}`}
+              isLabelHidden
+              tabIndex={-1}
+              checked={isSelected}
+              onChange={() => {}}
+            />
+          </span>
+        )}
+      </div>
+      {columns.slice(firstColumn, endColumn).map((column, at) => {
+        const number = firstColumn + at
+        const isActive = number === activeColumn
+        const isThere = row !== undefined && column.name in row.values
+        return (
+          <div
+            key={column.name}
+            role="gridcell"
+            tabIndex={-1}
+            aria-colindex={number + 2}
+            id={isActive ? activeId : undefined}
+            className={classNames(
+              'data-cell',
+              isActive && 'is-active',
+              column.field?.type === 'number' && 'is-numeric',
+            )}
+            style={{ left: column.left, width: column.width }}
+            onPointerDown={(event) => onPointerDown(event, number)}
+            onDoubleClick={() => onOpen(index, number)}
+          >
+            {isThere ? (
+              <CellValue value={row.values[column.name]} field={column.field} isCut={row.cut.has(column.name)} />
+            ) : (
+              row === undefined && <span className="data-pending" />
+            )}
+          </div>
+        )
+      })}
+    </div>
+  )
+})

@@ -1,0 +1,56 @@
+/** What a view of a table shows, from its URL: the query, the columns, and the cache of its rows. */
+import { useCallback, useMemo, useState } from 'react'
+import type { TableDescription } from '../../../app/queries.ts'
+import type { UrlState } from '../../../app/url-state.ts'
+import { type Column, columnsOf, fieldNames, groupsOf } from '../grid/columns.ts'
+import type { TableAddress } from '../location.ts'
+import type { RowCache } from '../rows/row-cache.ts'
+import { type RowQuery, readRowQuery } from '../rows/row-query.ts'
+import { useFoundFields, useRows } from './use-rows.ts'
+
+export interface View {
+  readonly query: RowQuery
+  /** All fields of the table that are known. */
+  readonly names: readonly string[]
+  /** The fields that are shown; null for all. */
+  readonly shown: readonly string[] | null
+  readonly columns: readonly Column[]
+  readonly cache: RowCache
+  readonly revision: number
+  resize(name: string, width: number): void
+}
+
+/** Widths by table, for as long as the page is open. */
+const widthsByTable = new Map<string, Readonly<Record<string, number>>>()
+
+/** Columns of the view, and their widths. */
+function useColumns(table: TableDescription, names: readonly string[], shown: readonly string[] | null) {
+  const key = `${table.namespace}.${table.name}`
+  const [widths, setWidths] = useState(() => widthsByTable.get(key) ?? {})
+  const columns = useMemo(() => columnsOf(table, names, { shown, widths }), [table, names, shown, widths])
+  const resize = useCallback(
+    (name: string, width: number) =>
+      setWidths((before) => {
+        const next = { ...before, [name]: width }
+        widthsByTable.set(key, next)
+        return next
+      }),
+    [key],
+  )
+  return { columns, resize }
+}
+
+export function useView(address: TableAddress, table: TableDescription, url: UrlState): View {
+  const [filter, sort, words, columnsText] = [url.get('filter'), url.get('sort'), url.get('q'), url.get('columns')]
+  const query = useMemo(() => readRowQuery((name) => ({ filter, sort, q: words })[name] ?? null), [filter, sort, words])
+  const shown = useMemo(() => columnsText?.split(',') ?? null, [columnsText])
+  const declared = useMemo(() => Object.keys(table.fields), [table])
+  const [found, setFound] = useState<readonly string[]>([])
+  const names = useMemo(() => fieldNames(table, found), [table, found])
+  const { columns, resize } = useColumns(table, names, shown)
+  const groups = useMemo(() => groupsOf(table, columns), [table, columns])
+  const { cache, revision } = useRows(address, query, groups)
+  const fresh = useFoundFields(cache, revision, declared)
+  if (fresh.some((name) => !found.includes(name))) setFound([...new Set([...found, ...fresh])])
+  return { query, names, shown, columns, cache, revision, resize }
+}
