@@ -1,47 +1,27 @@
-/** Home: the state of the server at a glance. */
-
+/** Home: the state of the server at a glance, its latest failures, and the tables. */
 import { Link } from 'wouter'
-import { useHealth, useSchema } from '../../app/queries.ts'
+import { usePermits } from '../../app/permissions.ts'
+import { useSchema } from '../../app/queries.ts'
 import { tablePath } from '../../app/table-path.ts'
-import { Badge } from '../../design/badge.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
-import { Card, Facts, Page } from '../../design/page.tsx'
+import { Card, Page } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
+import { Failures } from './failures.tsx'
+import { Overview } from './overview.tsx'
 
 export default function Home() {
+  const permits = usePermits()
   return (
-    <Page title="Home" description="The state of this server.">
-      <div className="home-grid">
-        <HealthCard />
-        <TablesCard />
+    <Page title="Home" description={`The state of ${location.host}.`}>
+      <div className="stack">
+        {permits('dashboard:overview:*:read') && <Overview />}
+        <div className="home-grid">
+          <TablesCard />
+          {permits('dashboard:requests:*:read') && <Failures />}
+        </div>
       </div>
     </Page>
-  )
-}
-
-function HealthCard() {
-  const { data, error, refetch } = useHealth()
-  return (
-    <Card title="Health">
-      {error !== null && data === undefined && <ErrorNote error={error} onRetry={() => void refetch()} />}
-      {data === undefined ? (
-        error === null && <Skeleton />
-      ) : (
-        <Facts
-          facts={[
-            [
-              'Server',
-              <Badge key="status" tone={data.status === 'ok' ? 'good' : 'bad'} hasDot>
-                {data.status === 'ok' ? 'Healthy' : 'Unavailable'}
-              </Badge>,
-            ],
-            ['Version', data.version],
-            ['Time of the server', new Date(data.timestamp).toLocaleString('en')],
-          ]}
-        />
-      )}
-    </Card>
   )
 }
 

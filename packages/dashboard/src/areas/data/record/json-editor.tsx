@@ -23,6 +23,20 @@ const colors = HighlightStyle.define([
   { tag: [tags.bool, tags.null], color: 'var(--violet)' },
 ])
 
+/** Of the editor itself, whose own styles are in no layer and would win over those of the area. */
+const theme = EditorView.theme({
+  '&': { maxHeight: '320px', background: 'var(--field)', fontSize: 'var(--text-12)' },
+  '&.cm-focused': { outline: 'none' },
+  '.cm-scroller': { fontFamily: 'var(--font-mono)', lineHeight: '1.6' },
+  '.cm-content': { caretColor: 'var(--text)' },
+  '.cm-cursor': { borderInlineStartColor: 'var(--text)' },
+  '.cm-gutters': { border: '0', background: 'transparent', color: 'var(--text-3)' },
+  '.cm-tooltip': { border: '1px solid var(--line)', background: 'var(--raised)', color: 'var(--text)' },
+  '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {
+    background: 'color-mix(in srgb, var(--accent) 28%, transparent)',
+  },
+})
+
 const parse = jsonParseLinter()
 /** An empty text stands for no value. */
 const findErrors = (view: EditorView) => (view.state.doc.length === 0 ? [] : parse(view))
@@ -34,6 +48,7 @@ const extensions = [
   json(),
   linter(findErrors, { delay: 250 }),
   syntaxHighlighting(colors),
+  theme,
   EditorView.lineWrapping,
   // Tab would trap the keyboard; Escape and then Tab leaves the editor.
   keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
