@@ -13,6 +13,7 @@ import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
 import type { BeforeHooks } from '../features/before-hooks.ts'
 import type { Dashboard } from '../features/dashboard/index.ts'
 import { type DashboardSessions, openDashboardSessions } from '../features/dashboard/sessions.ts'
+import { administratorPermits } from '../features/dashboard/sign-in.ts'
 import type { Feature } from '../features/feature.ts'
 import { createFunctions, type Functions } from '../features/functions/index.ts'
 import { createKv } from '../features/kv/index.ts'
@@ -249,7 +250,9 @@ const storageOf = (
     images: engines.images,
     buckets: () => context.config.buckets,
     ruleEvaluator,
-    keyPermits: (name, scope) => keyPermits(context.config.serviceKeys, name, scope, context.clock),
+    issuerPermits: async (name, scope) =>
+      keyPermits(context.config.serviceKeys, name, scope, context.clock) ||
+      administratorPermits({ config: () => context.config.dashboard, findActive: users.findActive }, name, scope),
     reloadUser: users.reloadUser,
     refreshClaims: users.refreshClaims,
     publicUrl: () => context.settings.publicUrl,

@@ -34,11 +34,11 @@ function write(path: string, text: string, mode = 0o644): void {
  * A program that accepts `--version`, and otherwise prints its name and its arguments. With the argument `terminate` it
  * sends SIGTERM to its launcher and waits for the signal that the launcher passes on.
  */
-const fakeBun = (name: string): string => `#!/bin/sh
+const fakeBun = (name: string, exitCode = 5): string => `#!/bin/sh
 [ "$1" = --version ] && exit 0
 [ "$1" = terminate ] && { trap 'exit 7' TERM; kill -TERM $PPID; while kill -0 $PPID; do sleep 0.01; done; }
 echo "${name}: $*"
-exit 5
+exit ${exitCode}
 `
 const placeholder = '#!/bin/sh\nexit 1\n'
 
@@ -155,13 +155,19 @@ describe('npm start', () => {
   test('prints that it starts before it installs packages or loads anything', async () => {
     write('package-lock.json', lock({ 'node_modules/bun': { version: '2' } }))
     write('npm.js', `console.log('npm installs')${fakeNpm('')}`)
+    write('node_modules/bun/bin/bun.exe', fakeBun('linked', 0), 0o755)
     expect(await output()).toEqual([
       'Starting Plinth with the atlas example…',
       'Installing packages…',
       'npm installs',
+      expect.stringMatching(/^linked: .*scripts\/build\/dashboard\.ts$/),
       'Loading the server…',
       expect.stringMatching(/^linked: .*examples\/atlas\/start\.ts$/),
     ])
+  })
+
+  test('ends with an error if the dashboard cannot be built', async () => {
+    expect(await launch('start.mjs')).toMatchObject({ error: 'The dashboard could not be built; see above.', code: 1 })
   })
 
   test('imports only built-in modules before its first output', () => {

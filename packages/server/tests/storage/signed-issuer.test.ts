@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import type { Auth } from '../../src/config/define.ts'
 import { createClient } from '../harness/client.ts'
+import { openAdministrator, setRole } from '../harness/dashboard/administrators.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
 import { bucketPath, filePath, formOf, pathOf, store } from '../harness/storage/files.ts'
@@ -52,6 +53,24 @@ describeServer('signed URLs of a service key', { config, clock }, (server) => {
     expectRefusal(await server.anonymous.get(download), 401, 'Invalid token')
     expectRefusal(await server.service.get(filePath('own', 'new')), 404)
     expect((await send(server, upload, 'new')).status).toBe(201)
+  })
+})
+
+describeServer('signed URLs of an administrator', { config }, (server) => {
+  test('[STORE-SIGN-5, STORE-SIGN-9] follow the role that the administrator has when they are used', async () => {
+    await store(server.service, 'own', { key: 'there', content: 'hello' })
+    const { id, client } = await openAdministrator(server, 'editor')
+    const sign = async (what: 'url' | 'upload-url', key: string): Promise<string> =>
+      pathOf((await client.post(`${bucketPath('own')}/signed-${what}`, { key, expiresIn: '1h' })).body.url)
+    const [download, upload] = [await sign('url', 'there'), await sign('upload-url', 'new')]
+    expect((await server.anonymous.get(download)).text).toBe('hello')
+    await setRole(server, id, 'viewer')
+    expect((await server.anonymous.get(download)).text).toBe('hello')
+    expectRefusal(await send(server, upload, 'new'), 401, 'Invalid token')
+    await setRole(server, id, 'editor')
+    expect((await send(server, upload, 'new')).status).toBe(201)
+    await server.service.patch(`${adminUsers}/${id}`, { disabled: true })
+    expectRefusal(await server.anonymous.get(download), 401, 'Invalid token')
   })
 })
 

@@ -5,6 +5,7 @@
 import type { ServiceCaller } from '../../access/caller.ts'
 import { administratorPrefix } from '../../access/caller.ts'
 import type { DashboardRole } from '../../access/dashboard-roles.ts'
+import { permitsScope } from '../../access/service-keys.ts'
 import type { DashboardConfig } from '../../config/sections/dashboard/dashboard.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
 import { noDashboardRole } from '../../errors.ts'
@@ -55,6 +56,21 @@ export const findRole = (
   config: DashboardConfig | null,
   { dashboardRole }: AdministratorAccount,
 ): DashboardRole | null => (dashboardRole === null ? null : (config?.roles.get(dashboardRole) ?? null))
+
+/**
+ * Whether what an administrator has signed, such as the URL of a file, is still permitted: by the role of now, without
+ * a session. `keyName` is that of the administrator as a caller; false for the name of a key.
+ */
+export async function administratorPermits(
+  { config, findActive }: Pick<SignInDeps, 'config' | 'findActive'>,
+  keyName: string,
+  scope: string,
+): Promise<boolean> {
+  if (!keyName.startsWith(administratorPrefix)) return false
+  const account = await findActive(keyName.slice(administratorPrefix.length))
+  const role = account && findRole(config(), account)
+  return role !== null && permitsScope(role.scopes, scope)
+}
 
 export const createTarget = ({ config, sessions }: Pick<SignInDeps, 'config' | 'sessions'>): DashboardTarget => ({
   name: 'dashboard',

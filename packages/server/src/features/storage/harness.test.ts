@@ -45,7 +45,7 @@ export async function openTestStorage(
     responseBytes: () => responseBytesMax,
     reloadUser,
     refreshClaims: async (user) => user,
-    keyPermits: () => true,
+    issuerPermits: async () => true,
     publicUrl: () => null,
     clock: systemClock,
     log,

@@ -63,7 +63,7 @@ export interface StorageDeps {
   /** Public base URL without a trailing slash; null if it is not configured. */
   readonly publicUrl: () => string | null
   /** Whether the service key of this name is valid and has the scope. */
-  readonly keyPermits: (keyName: string, scope: string) => boolean
+  readonly issuerPermits: (keyName: string, scope: string) => Promise<boolean>
   readonly clock: Clock
   readonly log: Log
 }
@@ -74,10 +74,10 @@ export interface Storage extends Feature {
 }
 
 export function createStorage(deps: StorageDeps): Storage {
-  const { store, blobs, clock, log, secret, keyPermits, reloadUser, refreshClaims, publicUrl } = deps
+  const { store, blobs, clock, log, secret, issuerPermits, reloadUser, refreshClaims, publicUrl } = deps
   const buckets = createBuckets({ buckets: deps.buckets, ruleEvaluator: deps.ruleEvaluator, log })
   const tokens = createTokens(secret, () => clock.now())
-  const admission = createAdmission({ store, buckets, tokens, reloadUser, refreshClaims, keyPermits })
+  const admission = createAdmission({ store, buckets, tokens, reloadUser, refreshClaims, issuerPermits })
   const garbage = createGarbage({ store, blobs, clock, log })
   const blobRegistry = createBlobRegistry({
     store,

@@ -65,8 +65,8 @@ export interface AdmissionDeps {
   readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
   /** The user with the current role and claims. Rejects with 401 after the session has ended. */
   readonly refreshClaims: (user: UserCaller) => Promise<UserCaller>
-  /** Whether the service key of this name is valid and has the scope. */
-  readonly keyPermits: (keyName: string, scope: string) => boolean
+  /** Whether the service key of this name is valid, or the administrator active, and has the scope. */
+  readonly issuerPermits: (keyName: string, scope: string) => Promise<boolean>
 }
 
 export function createAdmission({
@@ -75,7 +75,7 @@ export function createAdmission({
   tokens,
   reloadUser,
   refreshClaims,
-  keyPermits,
+  issuerPermits,
 }: AdmissionDeps): Admission {
   const { database, tables } = store
 
@@ -86,7 +86,7 @@ export function createAdmission({
     const scope = scopeOf(bucket, use)
     const signer = callerOf(issuer, scope)
     if (signer.kind === 'service') {
-      if (!keyPermits(signer.keyName, scope)) throw invalidToken()
+      if (!(await issuerPermits(signer.keyName, scope))) throw invalidToken()
       return buckets.resolveFor(signer, bucket, origin)
     }
     const user = await reloadUser(signer)
