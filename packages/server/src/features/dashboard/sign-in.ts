@@ -58,7 +58,7 @@ export const findRole = (
 ): DashboardRole | null => (dashboardRole === null ? null : (config?.roles.get(dashboardRole) ?? null))
 
 /**
- * Whether what an administrator has signed, such as the URL of a file, is still permitted: by the role of now, without
+ * Whether what an administrator has signed, such as the URL of a file, is still permitted: by the current role, without
  * a session. `keyName` is that of the administrator as a caller; false for the name of a key.
  */
 export async function administratorPermits(
