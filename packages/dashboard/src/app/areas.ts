@@ -44,6 +44,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/users/index.tsx'),
   },
   {
+    id: 'live',
+    title: 'Live',
+    path: '/live',
+    icon: 'live',
+    scope: 'rooms:namespace:*:read',
+    words: 'rooms players members kick sockets subscriptions channels nodes realtime',
+    load: () => import('../areas/live/index.tsx'),
+  },
+  {
     id: 'logs',
     title: 'Logs',
     path: '/logs',
