@@ -44,6 +44,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/users/index.tsx'),
   },
   {
+    id: 'files',
+    title: 'Files',
+    path: '/files',
+    icon: 'files',
+    scope: 'storage:bucket:*:read',
+    words: 'buckets storage uploads folders images signed links',
+    load: () => import('../areas/files/index.tsx'),
+  },
+  {
     id: 'live',
     title: 'Live',
     path: '/live',

@@ -26,3 +26,6 @@ export function usePermits(): (scope: string) => boolean {
     return (scope) => permits(scopes, scope) && !(isReadOnly && !/:(?:read|query)$/.test(scope))
   }, [current])
 }
+
+/** Whether every request but a read is refused, also one that only asks, such as for a signed link. */
+export const useIsReadOnly = (): boolean => useStore(session.current)?.role === 'viewer'

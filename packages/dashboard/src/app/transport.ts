@@ -4,7 +4,7 @@
  * request waits until the administrator has signed in again and is then repeated, so that nothing that was typed is
  * lost. Where the server cannot be reached, `connection` waits for it.
  */
-import { createClient, records } from 'plinth-client'
+import { createClient, files, records } from 'plinth-client'
 import { connection } from './connection.ts'
 import { session } from './session-store.ts'
 
@@ -61,7 +61,7 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
 }
 
 /** Our own client; its paths begin with `/api`. */
-export const client = createClient(`${location.origin}${basePath}`, [records], {
+export const client = createClient(`${location.origin}${basePath}`, [records, files], {
   fetch: send as typeof fetch,
   storage: { get: () => null, set() {}, remove() {} },
   timeout: requestTimeoutMs,
