@@ -62,6 +62,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/live/index.tsx'),
   },
   {
+    id: 'insights',
+    title: 'Insights',
+    path: '/insights',
+    icon: 'insights',
+    scope: 'dashboard:requests:*:read',
+    words: 'requests traffic latency errors events analytics charts',
+    load: () => import('../areas/insights/index.tsx'),
+  },
+  {
     id: 'logs',
     title: 'Logs',
     path: '/logs',

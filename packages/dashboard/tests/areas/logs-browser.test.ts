@@ -1,10 +1,9 @@
 /** The area "Logs" in a real browser, against a real server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { buildDashboard } from '../../../../scripts/build/dashboard.ts'
 import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
-import { startServer, type TestServer } from '../../../server/tests/harness/server.ts'
 import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
 import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
 
 const config = {
@@ -16,8 +15,7 @@ describeInBrowser('Logs in the dashboard', 'logs in the dashboard', (program) =>
   let server: TestServer
   let sheet: SignedIn
   beforeAll(async () => {
-    await buildDashboard()
-    server = await startServer({ config })
+    server = await startDashboardServer(config)
     browser = await openBrowser(program)
     sheet = await openSignedIn(browser, server, { role: 'viewer' })
   })

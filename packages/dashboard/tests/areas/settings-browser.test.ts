@@ -1,12 +1,11 @@
 /** The area "Settings" in a real browser, against a real server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { buildDashboard } from '../../../../scripts/build/dashboard.ts'
 import { createAdministrator } from '../../../server/tests/harness/dashboard/administrators.ts'
 import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
-import { startServer, type TestServer } from '../../../server/tests/harness/server.ts'
-import { adminUsers, unlimitedRates } from '../../../server/tests/harness/users/accounts.ts'
+import { adminUsers } from '../../../server/tests/harness/users/accounts.ts'
 import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
 import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
 
 const payload = '<img src=x onerror=alert(1)>'
@@ -16,8 +15,7 @@ describeInBrowser('Settings in the dashboard', 'settings in the dashboard', (pro
   let server: TestServer
   let sheet: SignedIn
   beforeAll(async () => {
-    await buildDashboard()
-    server = await startServer({ config: { rateLimits: unlimitedRates } })
+    server = await startDashboardServer({})
     browser = await openBrowser(program)
     sheet = await openSignedIn(browser, server)
   })

@@ -1,11 +1,10 @@
 /** The area "Users" in a real browser, against a real server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { buildDashboard } from '../../../../scripts/build/dashboard.ts'
 import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
-import { startServer, type TestServer } from '../../../server/tests/harness/server.ts'
-import { adminUsers, auth, unlimitedRates } from '../../../server/tests/harness/users/accounts.ts'
+import { adminUsers, auth } from '../../../server/tests/harness/users/accounts.ts'
 import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
 import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
 
 const password = 'a password of an application user'
@@ -16,8 +15,7 @@ describeInBrowser('Users in the dashboard', 'users in the dashboard', (program) 
   let server: TestServer
   let sheet: SignedIn
   beforeAll(async () => {
-    await buildDashboard()
-    server = await startServer({ config: { rateLimits: unlimitedRates } })
+    server = await startDashboardServer({})
     browser = await openBrowser(program)
     sheet = await openSignedIn(browser, server)
   })

@@ -1,8 +1,9 @@
 /** A page of the dashboard of a real server, signed in with the session of an administrator. */
 import type { Browser, BrowserContextOptions } from 'playwright-core'
-import { openAdministrator, type TestAdministrator } from '../../../server/tests/harness/dashboard/administrators.ts'
+import type { TestAdministrator } from '../../../server/tests/harness/dashboard/administrators.ts'
 import type { TestServer } from '../../../server/tests/harness/server.ts'
 import { openSheet, type Sheet } from './browser.ts'
+import { signIn } from './dashboard.ts'
 
 export interface SignedIn extends Sheet {
   readonly administrator: TestAdministrator
@@ -15,10 +16,8 @@ export async function openSignedIn(
   server: TestServer,
   { role = 'owner', ...options }: BrowserContextOptions & { readonly role?: string } = {},
 ): Promise<SignedIn> {
-  const administrator = await openAdministrator(server, role)
   const sheet = await openSheet(browser, options)
-  const [name = '', value = ''] = administrator.cookie.split('=')
-  await sheet.context.addCookies([{ name, value, url: server.url, httpOnly: true, sameSite: 'Strict' }])
+  const administrator = await signIn(sheet, server, role)
   return {
     ...sheet,
     administrator,

@@ -1,0 +1,33 @@
+/** Insights: the last requests one by one, traffic over time, and the events of the application. */
+import { usePermits } from '../../app/permissions.ts'
+import { useUrlState } from '../../app/url-state.ts'
+import { Page } from '../../design/page.tsx'
+import { type Tab, Tabs } from '../../design/tabs.tsx'
+import { Events } from './events.tsx'
+import { Requests } from './recent-requests.tsx'
+import { TrafficView } from './traffic.tsx'
+
+export default function Insights() {
+  const url = useUrlState()
+  const permits = usePermits()
+  const tabs: Tab[] = [
+    ...(permits('analytics:*:*:read')
+      ? [
+          { id: 'traffic', label: 'Traffic', href: '/insights?tab=traffic' },
+          { id: 'events', label: 'Events', href: '/insights?tab=events' },
+        ]
+      : []),
+    ...(permits('dashboard:requests:*:read')
+      ? [{ id: 'requests', label: 'Requests', href: '/insights?tab=requests' }]
+      : []),
+  ]
+  const wanted = url.get('tab')
+  const current = tabs.find(({ id }) => id === wanted)?.id ?? tabs[0]?.id ?? ''
+  return (
+    <Page title="Insights" tabs={<Tabs tabs={tabs} current={current} label="Insights" />}>
+      {current === 'traffic' && <TrafficView />}
+      {current === 'events' && <Events />}
+      {current === 'requests' && <Requests />}
+    </Page>
+  )
+}

@@ -1,0 +1,77 @@
+/** The area "Insights" in a real browser, against a real server. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
+import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
+import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
+
+const config = {
+  databases: { shared: { tables: { notes: { schema: { title: { type: 'string' } }, access: { read: true } } } } },
+} as const
+
+const payload = '<img src=x onerror=alert(1)>'
+
+describeInBrowser('Insights in the dashboard', 'insights in the dashboard', (program) => {
+  let browser: Browser
+  let server: TestServer
+  let sheet: SignedIn
+  beforeAll(async () => {
+    server = await startDashboardServer(config)
+    browser = await openBrowser(program)
+    sheet = await openSignedIn(browser, server, { role: 'viewer' })
+    for (let at = 0; at < 12; at++) await server.anonymous.get('/api/db/shared/tables/notes?limit=5')
+    await server.anonymous.get('/api/db/shared/tables/notes/missing')
+    const events = [{ name: 'checkout' }, { name: 'checkout' }, { name: payload }]
+    const tracked = await server.service.post('/api/analytics/track', { events })
+    expect(tracked).toMatchObject({ status: 200 })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.close()
+  })
+
+  test('traffic shows how many requests each endpoint had', async () => {
+    const { page } = sheet
+    await sheet.open('/insights', 'Insights')
+    await page.getByRole('row', { name: /records.list 12/ }).waitFor()
+    expect(await page.getByRole('img', { name: 'Requests over time' }).count()).toBe(1)
+    await page.getByRole('combobox', { name: 'Range' }).click()
+    await page.getByRole('option', { name: 'Last hour' }).click()
+    await page.waitForURL(/range=1h/)
+    await page.getByRole('row', { name: /records.list 12/ }).waitFor()
+    await takeScreenshots(sheet, 'insights-traffic')
+    expect(await findBarriers(sheet)).toEqual([])
+    expectNoFaults(sheet)
+  })
+
+  test('events are counted by name, which stays text', async () => {
+    const { page } = sheet
+    await sheet.open('/insights?tab=events', 'Insights')
+    await page.getByRole('row', { name: /checkout 2/ }).waitFor()
+    await page.getByText(payload).first().waitFor()
+    expect(await page.locator('img').count()).toBe(0)
+    await takeScreenshots(sheet, 'insights-events')
+    expect(await findBarriers(sheet)).toEqual([])
+    expectNoFaults(sheet)
+  })
+
+  test('one of the last requests is found and explained', async () => {
+    const { page } = sheet
+    await sheet.open('/insights?tab=requests', 'Insights')
+    await page.getByRole('searchbox').fill('/api/db/shared/tables/notes')
+    await page.waitForURL(/path=/)
+    await page.getByRole('combobox', { name: 'Status' }).click()
+    await page.getByRole('option', { name: '4xx' }).click()
+    await page.getByRole('button', { name: 'GET /api/db/shared/tables/notes/missing' }).click()
+    const panel = page.getByRole('dialog')
+    await panel.getByText('not-found').waitFor()
+    await panel.getByText('curl').waitFor()
+    await takeScreenshots(sheet, 'insights-request')
+    expect(await findBarriers(sheet)).toEqual([])
+    await panel.getByRole('button', { name: 'Only this caller' }).click()
+    await page.waitForURL(/caller=anonymous/)
+    await page.getByRole('button', { name: 'GET /api/db/shared/tables/notes/missing' }).waitFor()
+    expectNoFaults(sheet)
+  })
+})
