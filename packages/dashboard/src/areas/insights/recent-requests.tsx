@@ -1,4 +1,4 @@
-/** The last requests of the node one by one: what was asked, by which caller, how it ended, and the same as a command. */
+/** The last requests of the node one by one: path, caller, outcome, and the same request as a command. */
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
