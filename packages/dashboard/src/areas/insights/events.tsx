@@ -1,12 +1,12 @@
 /** The events that the application tracks. */
 import { useUrlState } from '../../app/url-state.ts'
-import { BarChart } from '../../design/bar-chart.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { Card, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { Table } from '../../design/table.tsx'
+import { BarChart } from './bar-chart.tsx'
 import { formatTimeOf, RangeSelect, rangeOf, withoutGaps } from './range.tsx'
 import { useEventSeries, useTopEvents } from './requests.ts'
 

@@ -1,7 +1,7 @@
 /** The range of a report, and its series without gaps. */
 import type { UrlState } from '../../app/url-state.ts'
-import type { Bar } from '../../design/bar-chart.tsx'
 import { Select } from '../../design/select.tsx'
+import type { Bar } from './bar-chart.tsx'
 import { type Range, ranges } from './requests.ts'
 
 const labels: Readonly<Record<Range, string>> = {

@@ -1,11 +1,11 @@
 /** Requests over time, and the endpoints that receive most of them. */
 import { useUrlState } from '../../app/url-state.ts'
-import { BarChart } from '../../design/bar-chart.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { Card, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
+import { BarChart } from './bar-chart.tsx'
 import { formatTimeOf, RangeSelect, rangeOf, withoutGaps } from './range.tsx'
 import { type Traffic, useTraffic } from './requests.ts'
 
