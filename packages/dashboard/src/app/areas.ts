@@ -62,6 +62,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/live/index.tsx'),
   },
   {
+    id: 'code',
+    title: 'Code',
+    path: '/code',
+    icon: 'code',
+    scope: 'functions:admin:*:read',
+    words: 'functions jobs queues schedules cron webhooks dead letters retry',
+    load: () => import('../areas/code/index.tsx'),
+  },
+  {
     id: 'insights',
     title: 'Insights',
     path: '/insights',
