@@ -35,6 +35,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/data/index.tsx'),
   },
   {
+    id: 'rules',
+    title: 'Rules',
+    path: '/rules',
+    icon: 'rules',
+    scope: 'dashboard:rules:*:explain',
+    words: 'access permissions explain why playground matrix attack denied 401 403 404',
+    load: () => import('../areas/rules/index.tsx'),
+  },
+  {
     id: 'users',
     title: 'Users',
     path: '/users',

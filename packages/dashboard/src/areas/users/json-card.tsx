@@ -5,18 +5,8 @@ import { ErrorNote } from '../../design/error-note.tsx'
 import { Field } from '../../design/field.tsx'
 import { Card } from '../../design/page.tsx'
 import { useToasts } from '../../design/toast.tsx'
+import { parseObject } from '../../text/json-object.ts'
 import { useUserChange } from './requests.ts'
-
-/** The object that a text is, or what is wrong with it. */
-function parse(text: string): { readonly value: object } | { readonly problem: string } {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { value }
-    return { problem: 'Must be a JSON object, such as {"plan": "pro"}.' }
-  } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) }
-  }
-}
 
 export interface JsonCardProps {
   readonly title: string
@@ -32,7 +22,7 @@ export function JsonCard({ title, hint, value, onSave }: JsonCardProps) {
   /** Null while it shows what is stored. */
   const [edited, setEdited] = useState<string | null>(null)
   const text = edited ?? stored
-  const parsed = parse(text)
+  const parsed = parseObject(text)
   const save = useUserChange(async (next: object) => onSave?.(next))
   const submit = (): void => {
     if (!('value' in parsed)) return

@@ -57,6 +57,7 @@ const matrixSchema = z.object({
     z.object({
       kind: z.enum(['table', 'bucket']),
       namespace: z.string().nullable(),
+      hasInstances: z.boolean().meta({ description: 'Whether the namespace has one set of tables per instance' }),
       name: z.string(),
       operations: z.record(z.enum(matrixOperations), z.record(z.enum(callerKinds), cell)),
       reads: z.array(z.string()).meta({ description: 'Properties of the caller beside its id that the rules read' }),

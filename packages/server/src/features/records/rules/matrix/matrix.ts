@@ -22,6 +22,8 @@ export interface MatrixTable {
   readonly kind: 'table' | 'bucket'
   /** Null for a bucket. */
   readonly namespace: string | null
+  /** Whether the namespace has one set of tables per instance. */
+  readonly hasInstances: boolean
   readonly name: string
   readonly operations: Readonly<Record<MatrixOperation, Cells>>
   /** Properties of the caller beside its id that the rules read, such as `role` and `custom.team`. */
@@ -104,6 +106,7 @@ function tableOf({ namespace, name, outlines, entry }: OutlinedTable): MatrixTab
   return {
     kind: namespace ? 'table' : 'bucket',
     namespace: namespace?.name ?? null,
+    hasInstances: namespace?.instance ?? false,
     name,
     operations: operations as MatrixTable['operations'],
     reads: [...new Set(named.flatMap(([, { reads }]) => reads))].sort(),
