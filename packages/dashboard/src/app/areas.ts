@@ -98,6 +98,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/logs/index.tsx'),
   },
   {
+    id: 'backups',
+    title: 'Backups',
+    path: '/backups',
+    icon: 'backups',
+    scope: 'system:backup:*:read',
+    words: 'archive restore backup',
+    load: () => import('../areas/backups/index.tsx'),
+  },
+  {
     id: 'settings',
     title: 'Settings',
     path: '/settings',

@@ -9,9 +9,13 @@ export type { TestServer } from '../../../server/tests/harness/server.ts'
 const unlimited = { requests: 10_000_000 }
 
 /** Starts a server with the current build of the dashboard. Must be closed. */
-export async function startDashboardServer(config: ServerOptions['config']): Promise<TestServer> {
+export async function startDashboardServer(
+  config: ServerOptions['config'],
+  options: Omit<ServerOptions, 'config'> = {},
+): Promise<TestServer> {
   await buildDashboard()
   return startServer({
+    ...options,
     config: { rateLimits: { auth: unlimited, signin: unlimited, global: unlimited, db: unlimited }, ...config },
   })
 }

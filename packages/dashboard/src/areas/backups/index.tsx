@@ -1,0 +1,145 @@
+/** Backups: the archives in the folder of the operator, the one that is being written, and starting one. */
+import { usePermits } from '../../app/permissions.ts'
+import { Badge } from '../../design/badge.tsx'
+import { Button } from '../../design/button.tsx'
+import { CodeBlock } from '../../design/code-block.tsx'
+import { EmptyState } from '../../design/empty-state.tsx'
+import { ErrorNote } from '../../design/error-note.tsx'
+import { formatAge, formatTime } from '../../design/format-time.ts'
+import { Card, Page } from '../../design/page.tsx'
+import { Skeleton } from '../../design/skeleton.tsx'
+import { type Column, Table } from '../../design/table.tsx'
+import { useToasts } from '../../design/toast.tsx'
+import { type Backup, type BackupRun, useBackupStart, useBackups } from './requests.ts'
+
+const units = ['bytes', 'kB', 'MB', 'GB', 'TB']
+
+/** A size in units of 1,000. */
+function formatBytes(bytes: number): string {
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
+  const value = bytes / 1000 ** power
+  return `${value.toFixed(power === 0 || value >= 100 ? 0 : 1)} ${units[power]}`
+}
+
+const columns: readonly Column<Backup>[] = [
+  { id: 'name', title: 'Archive', cell: ({ name }) => <code>{name}</code> },
+  {
+    id: 'age',
+    title: 'Created',
+    cell: ({ createdAt }) =>
+      createdAt === null ? (
+        <Badge tone="warn">No backup</Badge>
+      ) : (
+        <span title={formatTime(createdAt)}>{formatAge(createdAt)}</span>
+      ),
+  },
+  { id: 'bytes', title: 'Size', isNumeric: true, cell: ({ bytes }) => formatBytes(bytes) },
+  { id: 'version', title: 'Version', isOptional: true, cell: ({ version }) => version ?? '—' },
+  {
+    id: 'secrets',
+    title: 'Secrets',
+    isOptional: true,
+    cell: ({ hasSecrets }) => (hasSecrets ? 'Under a passphrase' : 'None'),
+  },
+]
+
+export default function Backups() {
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useBackups()
+  const first = data?.pages[0]
+  const backups = data?.pages.flatMap((page) => page.items) ?? []
+  return (
+    <Page
+      title="Backups"
+      description="Archives of the whole server: databases, files and ."
+      actions={first?.state === 'ready' && <StartButton isRunning={first.latestRun?.state === 'running'} />}
+    >
+      <div className="stack">
+        {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
+        {data === undefined && error === null && <Skeleton lines={5} />}
+        {first?.state === 'none' && <NoFolder />}
+        {first?.state === 'external' && (
+          <EmptyState icon="backups" title="PostgreSQL has the data">
+            <p>Back it up with the tools of your database, such as continuous archiving or</p>
+            <CodeBlock code={'pg_dump --format=custom "$DATABASE_URL" > plinth.dump'} />
+          </EmptyState>
+        )}
+        {first?.latestRun && <Run run={first.latestRun} bytesWritten={first.bytesWritten} />}
+        {first?.state === 'ready' && backups.length === 0 && (
+          <EmptyState icon="backups" title="No backups yet">
+            A backup is consistent at one moment and does not stop the server; writers wait for a few milliseconds.
+          </EmptyState>
+        )}
+        {backups.length > 0 && (
+          <Card isFlush>
+            <Table label="Backups" rows={backups} columns={columns} keyOf={({ name }) => name} />
+          </Card>
+        )}
+        {hasNextPage && (
+          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            Older backups
+          </Button>
+        )}
+        {backups.length > 0 && (
+          <Card title="Restoring">
+            <div className="stack">
+              <p>A restore needs a stopped server and a shell. Archives stay until you delete them; copy them away.</p>
+              <CodeBlock code={`plinth restore ${backups[0]?.name ?? 'ARCHIVE'}`} />
+            </div>
+          </Card>
+        )}
+      </div>
+    </Page>
+  )
+}
+
+function StartButton({ isRunning }: { readonly isRunning: boolean }) {
+  const permits = usePermits()
+  const toasts = useToasts()
+  const start = useBackupStart()
+  if (!permits('system:backup:*:write')) return null
+  return (
+    <Button
+      kind="primary"
+      icon="backups"
+      isBusy={isRunning || start.isPending}
+      onClick={() => start.mutate(undefined, { onError: (error) => toasts.fail('No backup was started', error) })}
+    >
+      {isRunning ? 'Backing up…' : 'Back up now'}
+    </Button>
+  )
+}
+
+const NoFolder = () => (
+  <EmptyState icon="backups" title="No folder for backups">
+    <p>Set a folder outside of the data folder, restart the server, and start backups from here:</p>
+    <CodeBlock code="PLINTH_BACKUP_FOLDER=/backups" />
+    <p>A shell needs no such folder:</p>
+    <CodeBlock code="plinth backup backup.tar" />
+  </EmptyState>
+)
+
+const titles: Readonly<Record<BackupRun['state'], string>> = {
+  running: 'A backup is running',
+  done: 'The latest backup is complete',
+  failed: 'The latest backup failed',
+}
+const tones = { running: 'accent', done: 'good', failed: 'bad' } as const
+
+function Run({ run, bytesWritten }: { readonly run: BackupRun; readonly bytesWritten: number | null }) {
+  const { state, startedAt, endedAt, message } = run
+  return (
+    <Card>
+      <div className="backups-run" role="status">
+        <Badge tone={tones[state]} hasDot>
+          {titles[state]}
+        </Badge>
+        <span>
+          started {formatAge(startedAt)}
+          {endedAt !== null && `, took ${((Date.parse(endedAt) - Date.parse(startedAt)) / 1000).toFixed(1)} s`}
+          {bytesWritten !== null && `, ${formatBytes(bytesWritten)} written`}
+        </span>
+      </div>
+      {message !== null && message !== '' && <pre className="backups-message">{message}</pre>}
+    </Card>
+  )
+}

@@ -1,0 +1,51 @@
+/** The backups of the server, and starting one. */
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { api } from '../../app/transport.ts'
+
+export interface Backup {
+  readonly name: string
+  readonly bytes: number
+  /** Null for a file that is no backup. */
+  readonly createdAt: string | null
+  readonly version: string | null
+  readonly hasSecrets: boolean
+}
+
+export interface BackupRun {
+  readonly state: 'running' | 'done' | 'failed'
+  readonly startedAt: string
+  readonly endedAt: string | null
+  readonly message: string | null
+}
+
+interface BackupPage {
+  /** `none` without a folder for backups; `external` where PostgreSQL has the data. */
+  readonly state: 'ready' | 'none' | 'external'
+  readonly items: readonly Backup[]
+  readonly cursor: string | null
+  readonly latestRun: BackupRun | null
+  readonly bytesWritten: number | null
+}
+
+const runningIntervalMs = 1000
+
+/** Newest first; read again every second while one is running. */
+export const useBackups = () =>
+  useInfiniteQuery({
+    queryKey: ['backups'],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }): Promise<BackupPage> =>
+      api.get('/api/backups', { query: pageParam === '' ? {} : { cursor: pageParam }, signal }),
+    getNextPageParam: ({ cursor }) => cursor,
+    refetchInterval: ({ state }) => (isRunning(state.data?.pages[0]) ? runningIntervalMs : false),
+  })
+
+const isRunning = (page: BackupPage | undefined): boolean => page?.latestRun?.state === 'running'
+
+export function useBackupStart() {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: () => api.post<BackupRun>('/api/backups'),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['backups'] }),
+  })
+}
