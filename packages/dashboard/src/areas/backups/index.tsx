@@ -50,7 +50,7 @@ export default function Backups() {
   return (
     <Page
       title="Backups"
-      description="Archives of the whole server: databases, files and ."
+      description="Archives of the whole server: its databases and files."
       actions={first?.state === 'ready' && <StartButton isRunning={first.latestRun?.state === 'running'} />}
     >
       <div className="stack">

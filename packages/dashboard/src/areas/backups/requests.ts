@@ -44,8 +44,11 @@ const isRunning = (page: BackupPage | undefined): boolean => page?.latestRun?.st
 
 export function useBackupStart() {
   const queries = useQueryClient()
+  const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['backups'] })
   return useMutation({
     mutationFn: () => api.post<BackupRun>('/api/backups'),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['backups'] }),
+    onSuccess: readAgain,
+    // Another administrator may have started one.
+    onError: readAgain,
   })
 }
