@@ -80,6 +80,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/code/index.tsx'),
   },
   {
+    id: 'stores',
+    title: 'Stores',
+    path: '/stores',
+    icon: 'stores',
+    scope: 'schema:endpoint:*:read',
+    words: 'kv key-value sql console query vector indexes search',
+    load: () => import('../areas/stores/index.tsx'),
+  },
+  {
     id: 'insights',
     title: 'Insights',
     path: '/insights',
