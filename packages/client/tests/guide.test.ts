@@ -56,7 +56,8 @@ test('TypeScript and React, and the scripts of Svelte and Vue, are correct', () 
 })
 
 test('the programs of the guides are correct', () => {
-  const programs = readdirSync(guides).flatMap((name) => {
+  const pages = readdirSync(guides).filter((name) => name.endsWith('.md'))
+  const programs = pages.flatMap((name) => {
     const text = programOf(readFileSync(join(guides, name), 'utf8'))
     // As a module, since some only declare.
     return text === '' ? [] : [{ path: `${name}.ts`, text: `${text}\nexport {}\n` }]

@@ -172,10 +172,15 @@ describeServer('webhooks and mails of functions', { config, clock, settings }, (
 
   test('[FN-HOOK-4] a receiver that never answers is given up after the time limit, and delays no other one', async () => {
     receiver.clear()
-    const { hanging } = receiver
+    const before = { ...receiver.hanging }
+    // The receiver also counts what the server of another engine has sent.
+    const hanging = () => ({
+      count: receiver.hanging.count - before.count,
+      ended: receiver.hanging.ended - before.ended,
+    })
     const pings = Array.from({ length: functionJobsOfOneMax + 1 }, (_, at) => ({ id: `p${at}` }))
     expect((await server.service.post('/api/db/shared/tables/pings/batch', { inserts: pings })).status).toBe(200)
-    while (hanging.count < functionJobsOfOneMax) await Bun.sleep(1)
+    while (hanging().count < functionJobsOfOneMax) await Bun.sleep(1)
     await insert('notes', { id: 'n4' })
     expect(JSON.parse((await receiver.message(1)).body).data).toEqual({ id: 'n4' })
     await until('audit', 'done')
@@ -184,15 +189,15 @@ describeServer('webhooks and mails of functions', { config, clock, settings }, (
     await receiver.message(2)
     const statuses = async () => (await jobsOf('stuck')).map(({ status }: { status: string }) => status)
     expect((await statuses()).filter((status: string) => status === 'running')).toHaveLength(functionJobsOfOneMax)
-    expect(hanging).toEqual({ count: functionJobsOfOneMax, ended: 0 })
+    expect(hanging()).toEqual({ count: functionJobsOfOneMax, ended: 0 })
     clock.advance(1)
-    while (hanging.ended < functionJobsOfOneMax) await Bun.sleep(1)
+    while (hanging().ended < functionJobsOfOneMax) await Bun.sleep(1)
     while ((await statuses()).filter((status: string) => status === 'failed').length < functionJobsOfOneMax)
       await Bun.sleep(5)
     const failed = (await jobsOf('stuck')).find(({ status }: { status: string }) => status === 'failed')
     expect(failed).toMatchObject({ attempt: 1, error: 'The receiver did not answer in time' })
     // The one that waited for a place.
-    while (hanging.count <= functionJobsOfOneMax) await Bun.sleep(1)
+    while (hanging().count <= functionJobsOfOneMax) await Bun.sleep(1)
   })
 
   test('[FN-MAIL-1] a mail from a template is sent once, also where the job is attempted again', async () => {

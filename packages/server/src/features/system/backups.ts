@@ -75,7 +75,7 @@ function formatRun({ latest }: BackupRuns): z.output<typeof runSchema> | null {
 
 export function createBackupsEndpoints({ backups, secret }: BackupsParts): readonly Endpoint[] {
   const cursors = createListCursors<[name: string]>(secret, 'system backups')
-  const shared = { tag: 'System', credentials: 'service', rateLimit: 'global' } as const
+  const shared = { tag: 'System', credentials: 'service', rateLimit: 'global', isSecret: true } as const
   return [
     endpoint({
       ...shared,

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { callerKey } from '../../../access/caller.ts'
 import { findDatetime } from '../../../base/text/datetime.ts'
+import { isStorableText } from '../../../base/text/text.ts'
 import { invalidField } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
@@ -57,8 +58,20 @@ function timeOf(name: string, text: string | undefined): number | undefined {
   return Date.parse(normal)
 }
 
+/** Throws 400 for a text that no engine can compare, which no entry has. */
+function textOf(name: string, text: string | undefined): string | undefined {
+  if (text !== undefined && !isStorableText(text)) throw invalidField(name, 'type', 'must be text without NUL')
+  return text
+}
+
 function filterOf({ actor, action, target, from, to }: z.output<typeof exportQuery>): AuditFilter {
-  return { actor, action, target, fromMs: timeOf('from', from), toMs: timeOf('to', to) }
+  return {
+    actor: textOf('actor', actor),
+    action: textOf('action', action),
+    target: textOf('target', target),
+    fromMs: timeOf('from', from),
+    toMs: timeOf('to', to),
+  }
 }
 
 const common = { method: 'GET', tag: 'Audit', credentials: 'service', rateLimit: 'global', isSecret: true } as const
