@@ -30,6 +30,7 @@ const config = {
             delete: (auth: Auth) => auth && { authorId: auth.id },
           },
         },
+        board: { schema: { title: text }, access: { read: true, update: true } },
         members: { schema: { teamId: text, userId: text }, access: {} },
         plans: {
           schema: { title: text, teamId: text },
@@ -225,6 +226,8 @@ describeInBrowser('Rules in the dashboard', 'rules in the dashboard', (program) 
     await cell('shared.notes create as anonymous: never').waitFor()
     await cell('shared.notes delete as owner: always').waitFor()
     await cell('shared.vault update as anonymous: never').waitFor()
+    await cell('shared.board update as anonymous: always, open to everyone').waitFor()
+    await cell('shared.board read as anonymous: always').waitFor()
     await takeScreenshots(sheet, 'rules-matrix')
     expect(await findBarriers(sheet)).toEqual([])
     await page.getByRole('searchbox').fill('notes')

@@ -162,7 +162,7 @@ function CellButton({ name, cell, isOpen, isCurrent, onOpen }: CellButtonProps) 
     <button
       type="button"
       className={classNames('rules-cell', `is-${cell.access}`, isOpen && 'is-open', isCurrent && 'is-current')}
-      aria-label={`${name}: ${cell.access}`}
+      aria-label={`${name}: ${cell.access}${isOpen ? ', open to everyone' : ''}`}
       onClick={onOpen}
     >
       <Icon name={isOpen ? 'alert' : icons[cell.access]} size={12} />

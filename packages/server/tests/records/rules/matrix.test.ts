@@ -128,6 +128,7 @@ interface Cell {
 interface Shown {
   readonly name: string
   readonly namespace: string | null
+  readonly hasInstances: boolean
   readonly operations: Record<string, Record<string, Cell>>
   readonly reads: readonly string[]
   readonly failures: readonly string[]
@@ -165,6 +166,7 @@ describeServer('the matrix of access', { config }, (server) => {
     ])
     expect(cells('shared', 'flow', 'delete')).toEqual([false, false, false, false, false])
     expect(find('shared', 'flow').reads).toEqual(['role'])
+    expect(find('shared', 'flow').hasInstances).toBe(false)
   })
 
   const admitted = 'the instance admits the caller'
@@ -180,6 +182,7 @@ describeServer('the matrix of access', { config }, (server) => {
   for (const [namespace, expected] of entries)
     test(`[RULES-MATRIX-3] the rule of the dynamic namespace "${namespace}" comes first`, () => {
       expect(cells(namespace, 'notes', 'read')).toEqual([...expected])
+      expect(find(namespace, 'notes').hasInstances).toBe(true)
     })
 
   test('[RULES-MATRIX-1] buckets are part of it', () => {
