@@ -44,9 +44,9 @@ export const large = rpc({ caller: 'anyone' }, (least, ctx) => ctx.db('shared').
 export const margins = rpc({ caller: 'anyone' }, (input, ctx) => ctx.service.db('shared').lines.sort('margin').list())
 `)
 
-describeServer('reads of computed fields', { config, settings: { projectFolder: project.folder } }, (server) => {
-  afterAll(() => project.remove())
+afterAll(() => project.remove())
 
+describeServer('reads of computed fields', { config, settings: { projectFolder: project.folder } }, (server) => {
   beforeAll(async () => {
     const insert = async (base: string, inserts: readonly object[]) =>
       expect((await server.service.post(`${base}/batch`, { inserts })).status).toBe(200)
