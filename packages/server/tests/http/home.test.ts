@@ -12,6 +12,7 @@ const databases = {
 const browser = {
   accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8',
 }
+const developmentLinks = { dashboard: '/dashboard' }
 const publicLinks = { docs: '/docs', openapi: '/openapi.json', health: '/api/health' }
 
 describeServer('/, in development mode', { config: { databases } }, (server) => {
@@ -22,7 +23,7 @@ describeServer('/, in development mode', { config: { databases } }, (server) => 
       expect(body).toEqual({
         name: 'Plinth',
         version: expect.stringMatching(/^\d+\.\d+\.\d+/),
-        links: { ...publicLinks, setup: '/setup' },
+        links: { ...developmentLinks, ...publicLinks, setup: '/setup' },
       })
       expect(headers.get('content-type')).toBe('application/json')
       expect(headers.get('vary')).toContain('Accept')
@@ -61,6 +62,8 @@ describeServer('/, in development mode', { config: { databases } }, (server) => 
     const admin = { token, email: 'ada@example.com', password: 'a good long password' }
     expect((await server.anonymous.post('/api/auth/setup', admin)).status).toBe(201)
     expect((await server.anonymous.get('/', browser)).text).not.toContain('administrator')
+    expect((await server.anonymous.get('/')).body.links).toEqual({ ...developmentLinks, ...publicLinks })
+    await server.reload({ databases, dashboard: false })
     expect((await server.anonymous.get('/')).body.links).toEqual(publicLinks)
   })
 

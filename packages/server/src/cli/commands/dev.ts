@@ -75,6 +75,7 @@ export function formatWelcome({ app, loaded, setupLink }: Serving): string {
     ['Data', relative('.', settings.dataFolder) || '.'],
     ['Configuration', `${relative('.', path)} (watched)`],
     ['API', `${app.url}/docs`],
+    ...(config.dashboard === null ? [] : [['Dashboard', `${app.url}/dashboard`] as const]),
     ...(setupLink === null ? [] : [['First admin', setupLink] as const]),
   ])
   const tries = [`curl ${app.url}/api/health`]

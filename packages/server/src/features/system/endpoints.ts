@@ -19,7 +19,18 @@ import { describeSchema, type SchemaDescription } from './schema.ts'
  */
 export type SystemConfig = Pick<
   Config,
-  'mode' | 'namespaces' | 'buckets' | 'rooms' | 'kv' | 'sql' | 'vector' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'
+  | 'mode'
+  | 'namespaces'
+  | 'buckets'
+  | 'rooms'
+  | 'kv'
+  | 'sql'
+  | 'vector'
+  | 'schemaEndpoint'
+  | 'captcha'
+  | 'dashboard'
+  | 'auth'
+  | 'push'
 >
 
 export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {

@@ -7,7 +7,7 @@ import { formatHomePage, type HomeLink, homePageHeaders } from '../../http/pages
 import { prefersHtml } from '../../http/replies/accept.ts'
 import { json } from '../../http/replies/reply.ts'
 
-type HomeConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint'>
+type HomeConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint' | 'dashboard'>
 
 export interface HomeParts {
   readonly config: () => HomeConfig
@@ -42,6 +42,14 @@ const publicLinks: readonly Link[] = [
   { name: 'health', href: '/api/health', title: 'Health', about: 'The state of the server' },
 ]
 
+/** Shown in development mode: a server in use does not advertise where its administrators sign in. */
+const dashboardLink: Link = {
+  name: 'dashboard',
+  href: '/dashboard',
+  title: 'Dashboard',
+  about: 'Data, rules, users and logs in the browser',
+}
+
 /** Target of the setup notice; without the token of the printed link its form is rejected. */
 const setupPath = '/setup'
 
@@ -72,16 +80,18 @@ export const createHomeEndpoint = (parts: HomeParts): Endpoint =>
 
 interface Home {
   readonly version: string | null
+  readonly links: readonly Link[]
   readonly needsSetup: boolean
   readonly commands: readonly { readonly about: string; readonly command: string }[]
 }
 
-const releaseHome: Home = { version: null, needsSetup: false, commands: [] }
+const releaseHome: Home = { version: null, links: publicLinks, needsSetup: false, commands: [] }
 
 async function describeDevelopment(parts: HomeParts, caller: Caller): Promise<Home> {
   // The page is useful while the database is unavailable, too.
   const needsSetup = await parts.needsSetup().catch(() => false)
-  return { version: parts.version, needsSetup, commands: listCommands(parts, caller) }
+  const links = parts.config().dashboard === null ? publicLinks : [dashboardLink, ...publicLinks]
+  return { version: parts.version, links, needsSetup, commands: listCommands(parts, caller) }
 }
 
 /** The first commands of the guides. They name a table only if the caller may read the schema. */
@@ -112,21 +122,21 @@ function findTablePath(namespaces: HomeConfig['namespaces']): string | null {
   return null
 }
 
-const formatJson = ({ version, needsSetup }: Home): Reply =>
+const formatJson = ({ version, links, needsSetup }: Home): Reply =>
   json({
     name: 'Plinth',
     ...(version === null ? {} : { version }),
     links: {
-      ...Object.fromEntries(publicLinks.map(({ name, href }) => [name, href])),
+      ...Object.fromEntries(links.map(({ name, href }) => [name, href])),
       ...(needsSetup ? { setup: setupPath } : {}),
     },
   })
 
-const formatPage = ({ version, needsSetup, commands }: Home): Reply => ({
+const formatPage = ({ version, links, needsSetup, commands }: Home): Reply => ({
   status: 200,
   text: formatHomePage({
     status: version === null ? 'Running' : `Running · version ${version} · development mode`,
-    links: publicLinks,
+    links,
     notice: needsSetup ? setupNotice : null,
     commands,
   }),
