@@ -21,6 +21,7 @@ const closed: SystemConfig = {
   vector: new Map(),
   schemaEndpoint: false,
   captcha: null,
+  dashboard: null,
   auth: authDefault,
   push,
 }
