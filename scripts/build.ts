@@ -45,6 +45,7 @@ const packages: readonly Package[] = [
       'packages/server/README.md': 'README.md',
       'CHANGELOG.md': 'CHANGELOG.md',
       'docs/guides': 'docs/guides',
+      'docs/images': 'docs/images',
       'docs/reference': 'docs/reference',
       'docs/glossary.md': 'docs/glossary.md',
     },

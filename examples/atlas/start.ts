@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { createRecentLog } from '../../packages/server/src/app/context.ts'
 import { openApp } from '../../packages/server/src/app.ts'
 import { systemClock } from '../../packages/server/src/base/clock.ts'
 import { createLog, type Log } from '../../packages/server/src/base/log.ts'
@@ -16,6 +17,7 @@ import { readyLine } from '../../packages/server/src/cli/serve.ts'
 import { waitForShutdown } from '../../packages/server/src/cli/shutdown.ts'
 import { ConfigError } from '../../packages/server/src/config/issues.ts'
 import { type Loaded, load } from '../../packages/server/src/config/load.ts'
+import { setupPath } from '../../packages/server/src/features/users/admin/setup.ts'
 import { createFirstSigningKey } from '../../packages/server/src/features/users/sessions/signing-keys.ts'
 import { createTokens } from '../../packages/server/src/features/users/sessions/tokens.ts'
 import { exitWith, shortPath } from '../page-example.ts'
@@ -93,9 +95,19 @@ function spawnImport(url: string, serviceKey: string, only: string | undefined):
   return spawn(process.execPath, command, { stdio: 'inherit', env: { ...process.env, PLINTH_SERVICE_KEY: serviceKey } })
 }
 
-function formatWelcome(url: string, serviceKey: string, demoPath: string): string {
+interface Welcome {
+  readonly url: string
+  readonly serviceKey: string
+  readonly demoPath: string
+  /** The token that creates the first administrator; null if there is one. */
+  readonly setupToken: string | null
+}
+
+function formatWelcome({ url, serviceKey, demoPath, setupToken }: Welcome): string {
   const db = `${url}/api/db/shared/tables`
+  const dashboard = setupToken === null ? `${url}/dashboard` : `${url}${setupPath}#${setupToken}`
   return `
+  Dashboard     ${dashboard}
   API           ${url}/docs
   Service key   ${serviceKey}
   Tokens        of the users marie and omar, with variables for a shell, in ${demoPath}
@@ -122,10 +134,10 @@ async function main(): Promise<number> {
     'development',
   )
   const { config, settings } = loaded
-  const log = createQuietableLog(
-    createLog({ level: settings.logLevel, format: 'pretty', colors: process.stdout.isTTY === true }),
-  )
-  const app = await openApp({ config, settings, log })
+  const recentLog = createRecentLog()
+  const colors = process.stdout.isTTY === true
+  const log = createQuietableLog(createLog({ level: settings.logLevel, format: 'pretty', colors, recent: recentLog }))
+  const app = await openApp({ config, settings, log, recentLog })
   const watching = watch({ app, loaded, log }, { out: console.log, error: console.error })
   const demoPath = join(settings.dataFolder, 'demo.env')
   await writeDemoEnvironment(demoPath, app.url, settings)
@@ -148,8 +160,12 @@ async function main(): Promise<number> {
   })
   const isComplete = await imported
   log.isQuiet = false
-  if (isComplete) console.log(formatWelcome(app.url, settings.serviceKey, shortPath(demoPath)))
-  else if (!isStopping)
+  if (isComplete) {
+    const { url } = app
+    const { serviceKey } = settings
+    const setupToken = await app.issueSetupToken()
+    console.log(formatWelcome({ url, serviceKey, demoPath: shortPath(demoPath), setupToken }))
+  } else if (!isStopping)
     console.error('The import is incomplete; the server keeps running. The next start continues the import.')
   return stopped
 }
