@@ -88,3 +88,21 @@ export const useHealth = () =>
       }
     },
   })
+
+/** A user who may open the dashboard. */
+export interface Administrator {
+  readonly id: string
+  readonly email: string | null
+  readonly displayName: string | null
+  readonly dashboardRole: string | null
+  readonly disabled: boolean
+  readonly createdAt: string
+}
+
+/** Oldest first. */
+export const useAdministrators = () =>
+  useQuery({
+    queryKey: ['users', 'administrators'],
+    queryFn: ({ signal }) =>
+      api.get<{ readonly administrators: readonly Administrator[] }>('/api/auth/admin/administrators', { signal }),
+  })

@@ -1,5 +1,6 @@
 /** A table of at most a few hundred rows. The grid of the area "Data" is for more. */
 import type { ReactNode } from 'react'
+import { Button } from './button.tsx'
 import { classNames } from './class-names.ts'
 
 export interface Column<Row> {
@@ -70,5 +71,27 @@ export function Table<Row>({ label, rows, columns, keyOf, onOpen, isSelected }: 
         </tbody>
       </table>
     </section>
+  )
+}
+
+export interface LoadMoreProps {
+  /** The query of a list that is read in pages. */
+  readonly pages: {
+    readonly hasNextPage: boolean
+    readonly isFetchingNextPage: boolean
+    readonly fetchNextPage: () => Promise<unknown>
+  }
+  readonly label?: string
+}
+
+/** The button below a list that has another page. */
+export function LoadMore({ pages, label = 'Load more' }: LoadMoreProps) {
+  if (!pages.hasNextPage) return null
+  return (
+    <div className="load-more">
+      <Button isBusy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+        {label}
+      </Button>
+    </div>
   )
 }

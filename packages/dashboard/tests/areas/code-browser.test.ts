@@ -14,7 +14,7 @@ const payload = '<img src=x onerror="alert(1)">'
 const project = openFunctionProject(`
 export const greet = rpc({ caller: 'anyone' }, (name, ctx) => {
   ctx.log.info('greeted ' + name, { name })
-  if (name === 'nobody') throw new Error('a name is needed')
+  if (name === 'faulty') throw new Error('a name is needed')
   return 'Hello ' + name
 })
 export const welcome = queue('mails', { retries: 0 }, async (input, ctx) => {
@@ -58,7 +58,7 @@ describeInBrowser('Code in the dashboard', 'functions in the dashboard', (progra
   test('functions show their calls and errors, and lead to their lines', async () => {
     const { page } = sheet
     await server.anonymous.post('/api/fn/greet', 'Ann')
-    await server.anonymous.post('/api/fn/greet', 'nobody')
+    await server.anonymous.post('/api/fn/greet', 'faulty')
     await sheet.open('/code', 'Code')
     const row = page.getByRole('table', { name: 'Functions' }).getByRole('row', { name: /greet/ })
     await row.getByText('failing').waitFor()
@@ -68,15 +68,15 @@ describeInBrowser('Code in the dashboard', 'functions in the dashboard', (progra
     await takeScreenshots(sheet, 'code')
     expect(await findBarriers(sheet)).toEqual([])
     await row.getByRole('button', { name: /greet/ }).click()
-    await page.getByText('greeted nobody').waitFor()
+    await page.getByText('greeted faulty').waitFor()
     await page.getByText('greeted Ann').waitFor()
     await takeScreenshots(sheet, 'code-logs')
     expect(await findBarriers(sheet)).toEqual([])
     await page.getByRole('listitem').filter({ hasText: 'greeted Ann' }).getByRole('button').click()
-    await page.getByText('greeted nobody').waitFor({ state: 'detached' })
+    await page.getByText('greeted faulty').waitFor({ state: 'detached' })
     await page.reload()
     await page.getByText('greeted Ann').waitFor()
-    expect(await page.getByText('greeted nobody').count()).toBe(0)
+    expect(await page.getByText('greeted faulty').count()).toBe(0)
     expectNoFaults(sheet)
   })
 

@@ -106,7 +106,7 @@ export const matrix: Readonly<Record<string, Access>> = {
   'rooms.kick': {
     ...changeRoom,
     send: (client) =>
-      whileMissing(() => client.post('/api/room/admin/kick', { namespace: 'denied', id: 'x', userId: 'nobody' })),
+      whileMissing(() => client.post('/api/room/admin/kick', { namespace: 'denied', id: 'x', userId: 'missing' })),
   },
   'rooms.hibernate': {
     ...changeRoom,

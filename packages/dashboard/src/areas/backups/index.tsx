@@ -5,21 +5,13 @@ import { Button } from '../../design/button.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
+import { formatBytes } from '../../design/format/number.ts'
 import { formatAge, formatTime } from '../../design/format-time.ts'
 import { Card, Page } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
-import { type Column, Table } from '../../design/table.tsx'
+import { type Column, LoadMore, Table } from '../../design/table.tsx'
 import { useToasts } from '../../design/toast.tsx'
 import { type Backup, type BackupRun, useBackupStart, useBackups } from './requests.ts'
-
-const units = ['bytes', 'kB', 'MB', 'GB', 'TB']
-
-/** A size in units of 1,000. */
-function formatBytes(bytes: number): string {
-  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
-  const value = bytes / 1000 ** power
-  return `${value.toFixed(power === 0 || value >= 100 ? 0 : 1)} ${units[power]}`
-}
 
 const columns: readonly Column<Backup>[] = [
   { id: 'name', title: 'Archive', cell: ({ name }) => <code>{name}</code> },
@@ -74,11 +66,7 @@ export default function Backups() {
             <Table label="Backups" rows={backups} columns={columns} keyOf={({ name }) => name} />
           </Card>
         )}
-        {hasNextPage && (
-          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Older backups
-          </Button>
-        )}
+        <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} label="Older backups" />
         {backups.length > 0 && (
           <Card title="Restoring">
             <div className="stack">

@@ -1,4 +1,5 @@
 /** Jobs that have failed for good: why, and running one or all of them again. */
+
 import { useState } from 'react'
 import { usePermits } from '../../app/permissions.ts'
 import { useUrlState } from '../../app/url-state.ts'
@@ -8,6 +9,7 @@ import { EmptyState } from '../../design/empty-state.tsx'
 import { formatCount } from '../../design/format/number.ts'
 import { Spacer, Toolbar } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
+import { LoadMore } from '../../design/table.tsx'
 import { useToasts } from '../../design/toast.tsx'
 import { CodePage } from './code-page.tsx'
 import { JobTable } from './job-table.tsx'
@@ -54,13 +56,7 @@ export function DeadLetters() {
         </EmptyState>
       )}
       {jobs.length > 0 && <JobTable title="Dead letters" jobs={jobs} />}
-      {query.hasNextPage && (
-        <div className="code-more">
-          <Button isBusy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <LoadMore pages={query} />
     </CodePage>
   )
 }

@@ -15,7 +15,7 @@ const columns: readonly Column<ServerFunction>[] = [
     id: 'name',
     title: 'Function',
     cell: ({ name, location }) => (
-      <span className="code-name">
+      <span className="table-name">
         <strong>{name}</strong>
         {location !== null && <span>{location}</span>}
       </span>
@@ -42,7 +42,7 @@ const columns: readonly Column<ServerFunction>[] = [
     isOptional: true,
     cell: ({ lastError }) =>
       lastError && (
-        <span className="code-name">
+        <span className="table-name">
           <span className="code-failure">{lastError.message}</span>
           <span title={formatTime(lastError.at)}>
             {lastError.location !== null && `${lastError.location}, `}

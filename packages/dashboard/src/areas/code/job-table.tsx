@@ -24,7 +24,7 @@ const columns: readonly Column<ListedJob>[] = [
     id: 'job',
     title: 'Job',
     cell: ({ id, function: name }) => (
-      <span className="code-name">
+      <span className="table-name">
         <strong>{name}</strong>
         <span>{id}</span>
       </span>

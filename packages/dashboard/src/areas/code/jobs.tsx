@@ -1,10 +1,11 @@
 /** The queues with their counts, and their jobs by status. */
+
 import { useUrlState } from '../../app/url-state.ts'
-import { Button } from '../../design/button.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { Toolbar } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
+import { LoadMore } from '../../design/table.tsx'
 import { CodePage } from './code-page.tsx'
 import { JobTable } from './job-table.tsx'
 import { QueueTable } from './queue-table.tsx'
@@ -51,13 +52,7 @@ export function Jobs() {
       </Toolbar>
       {query.data !== undefined && jobs.length === 0 && <NoJobs isFiltered={isFiltered} />}
       {jobs.length > 0 && <JobTable jobs={jobs} />}
-      {query.hasNextPage && (
-        <div className="code-more">
-          <Button isBusy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <LoadMore pages={query} />
     </CodePage>
   )
 }

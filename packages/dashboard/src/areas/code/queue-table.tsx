@@ -23,7 +23,7 @@ const columns: readonly Column<Queue>[] = [
     id: 'name',
     title: 'Queue',
     cell: ({ name, function: of }) => (
-      <span className="code-name">
+      <span className="table-name">
         <Link href={`/code/jobs?${new URLSearchParams({ queue: name })}`}>{name}</Link>
         {of !== name && <span>{of}</span>}
       </span>

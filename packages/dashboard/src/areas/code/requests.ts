@@ -1,6 +1,7 @@
 /** Functions, jobs, queues, schedules and log lines as the API for administrators shows them, and the requests. */
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../app/transport.ts'
+import { given } from '../../text/given.ts'
 
 export interface ServerFunction {
   readonly name: string
@@ -92,9 +93,6 @@ const jobPath = (id: string): string => `${base}/jobs/${encodeURIComponent(id)}`
 /** How often a visible view is read again. */
 const refreshMs = 2000
 const linesListed = 200
-
-const given = (parameters: Readonly<Record<string, string>>): object =>
-  Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== ''))
 
 /** A list that is read again while its view is visible. */
 const useItems = <Item>(name: string, path: string) =>

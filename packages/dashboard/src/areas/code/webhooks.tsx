@@ -1,12 +1,13 @@
 /** The webhooks that the application sends, and the deliveries of one of them. */
+
 import { useUrlState } from '../../app/url-state.ts'
-import { Button } from '../../design/button.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { Toolbar } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
+import { LoadMore } from '../../design/table.tsx'
 import { CodePage } from './code-page.tsx'
 import { JobTable } from './job-table.tsx'
 import { QueueTable } from './queue-table.tsx'
@@ -56,13 +57,7 @@ function Deliveries({ name }: { readonly name: string }) {
         </EmptyState>
       )}
       {jobs.length > 0 && <JobTable title="Deliveries" jobs={jobs} />}
-      {hasNextPage && (
-        <div className="code-more">
-          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} />
     </>
   )
 }

@@ -1,6 +1,7 @@
 /** What the server reports of requests and events. */
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../app/transport.ts'
+import { given } from '../../text/given.ts'
 
 export interface SeenRequest {
   readonly requestId: string
@@ -27,9 +28,6 @@ export interface RequestFilter {
 
 const followIntervalMs = 2000
 const listedMax = 200
-
-const given = (parameters: Readonly<Record<string, string>>): object =>
-  Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== ''))
 
 /** The last requests of the node, newest first; read again every two seconds while `isFollowing`. */
 export const useRecentRequests = (filter: RequestFilter, isFollowing: boolean) =>

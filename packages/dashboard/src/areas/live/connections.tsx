@@ -15,7 +15,7 @@ const nodeColumns: readonly Column<ServerNode>[] = [
     id: 'node',
     title: 'Node',
     cell: ({ host, pid, version }) => (
-      <span className="live-room">
+      <span className="table-name">
         <strong>{host}</strong>
         <span>
           {version}, process {pid}

@@ -17,7 +17,7 @@ const columns: readonly Column<ListedRoom>[] = [
     id: 'room',
     title: 'Room',
     cell: ({ namespace, roomId }) => (
-      <span className="live-room">
+      <span className="table-name">
         <strong>{roomId}</strong>
         <span>{namespace}</span>
       </span>

@@ -1,4 +1,5 @@
 /** Logs: the recent lines of the node, filtered by level, text, event and request. */
+
 import { Fragment, useState } from 'react'
 import { useUrlState } from '../../app/url-state.ts'
 import { Badge, type Tone } from '../../design/badge.tsx'
@@ -11,6 +12,7 @@ import { DelayedSearch, Switch } from '../../design/field.tsx'
 import { Card, Page, Spacer, Toolbar } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
+import { LoadMore } from '../../design/table.tsx'
 import { type Level, type LogFilter, type LogLine, levels, useLogLines } from './requests.ts'
 
 const tones: Readonly<Record<Level, Tone>> = { debug: 'neutral', info: 'neutral', warn: 'warn', error: 'bad' }
@@ -64,13 +66,7 @@ export default function Logs() {
         </EmptyState>
       )}
       {lines.length > 0 && <Lines lines={lines} onFilter={(values) => url.set(values)} />}
-      {hasNextPage && (
-        <div className="logs-more">
-          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Older lines
-          </Button>
-        </div>
-      )}
+      <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} label="Older lines" />
     </Page>
   )
 }

@@ -1,6 +1,7 @@
 /** The recent log lines of the server. */
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { api } from '../../app/transport.ts'
+import { given } from '../../text/given.ts'
 
 export const levels = ['debug', 'info', 'warn', 'error'] as const
 export type Level = (typeof levels)[number]
@@ -28,10 +29,6 @@ export interface LogFilter {
 const pageSize = 100
 /** How often new lines are read while the view follows them. */
 const followIntervalMs = 2000
-
-/** The parameters that are set. */
-const given = (parameters: Readonly<Record<string, string>>): object =>
-  Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== ''))
 
 /** Newest first. With `isFollowing`, read again every two seconds. */
 export const useLogLines = ({ level, text, event, requestId }: LogFilter, isFollowing: boolean) =>

@@ -54,7 +54,7 @@ function PlaygroundOf({ tables }: { readonly tables: readonly MatrixTable[] }) {
         {question === null && (
           <Card>
             <EmptyState icon="rules" title="Why may this caller see this record?">
-              Ask as anyone, about any record. You see what the API answers, which clause of the rule decides, and the
+              Choose a caller and a record. You see the response of the API, which clause of the rule decides, and the
               values that it reads. {sent.table !== '' && missingOf(sent, isDynamic)}
             </EmptyState>
           </Card>

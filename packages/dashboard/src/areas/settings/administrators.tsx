@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
+import { type Administrator, useAdministrators } from '../../app/queries.ts'
 import { Badge } from '../../design/badge.tsx'
 import { Button } from '../../design/button.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
@@ -12,7 +13,7 @@ import { Card } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
 import { useToasts } from '../../design/toast.tsx'
-import { type Administrator, useAdministrators, useRoleRemoval } from './requests.ts'
+import { useRoleRemoval } from './requests.ts'
 
 const nameOf = ({ displayName, email, id }: Administrator): string => displayName || email || id
 

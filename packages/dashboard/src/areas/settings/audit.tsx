@@ -13,7 +13,7 @@ import { Icon } from '../../design/icons.tsx'
 import { Card, Facts, Spacer, Toolbar } from '../../design/page.tsx'
 import { Popover } from '../../design/popover.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
-import { type Column, Table } from '../../design/table.tsx'
+import { type Column, LoadMore, Table } from '../../design/table.tsx'
 import { type AuditEntry, exportCommand, useAudit, useVerification } from './requests.ts'
 
 const tones: Readonly<Record<AuditEntry['outcome'], Tone>> = { done: 'good', failed: 'bad', unknown: 'warn' }
@@ -79,13 +79,7 @@ export function Audit() {
           <Table label="Audit log" rows={entries} columns={columns} keyOf={({ id }) => id} onOpen={setOpen} />
         </Card>
       )}
-      {hasNextPage && (
-        <div className="settings-more">
-          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Older entries
-          </Button>
-        </div>
-      )}
+      <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} label="Older entries" />
       <Dialog isOpen={open !== null} onClose={() => setOpen(null)} shape="panel" title={open?.action ?? ''}>
         {open !== null && <Entry entry={open} />}
       </Dialog>

@@ -1,22 +1,7 @@
-/** Administrators and the audit log, as the API shows them. */
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+/** The access of administrators, and the audit log. */
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../app/transport.ts'
-
-export interface Administrator {
-  readonly id: string
-  readonly email: string | null
-  readonly displayName: string | null
-  readonly dashboardRole: string | null
-  readonly disabled: boolean
-  readonly createdAt: string
-}
-
-export const useAdministrators = () =>
-  useQuery({
-    queryKey: ['users', 'administrators'],
-    queryFn: ({ signal }) =>
-      api.get<{ readonly administrators: readonly Administrator[] }>('/api/auth/admin/administrators', { signal }),
-  })
+import { given } from '../../text/given.ts'
 
 /** Removes the dashboard role of an administrator, whose sessions end. */
 export function useRoleRemoval() {
@@ -56,9 +41,6 @@ export interface AuditFilter {
 }
 
 const pageSize = 50
-
-const given = (parameters: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== ''))
 
 /** Newest first. */
 export const useAudit = (filter: AuditFilter) =>

@@ -1,11 +1,12 @@
 /** What a user may do in this dashboard. */
 
+import { useAdministrators } from '../../app/queries.ts'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { Card } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { useToasts } from '../../design/toast.tsx'
-import { setDashboardRole, type User, useAdministrators, useUserChange } from './requests.ts'
+import { setDashboardRole, type User, useUserChange } from './requests.ts'
 
 const none = 'none'
 
@@ -19,7 +20,7 @@ const roles = [
 ] as const
 
 export function DashboardRoleCard({ user, mayChange }: { readonly user: User; readonly mayChange: boolean }) {
-  const { data, error, refetch } = useAdministrators(true)
+  const { data, error, refetch } = useAdministrators()
   const toasts = useToasts()
   const change = useUserChange((role: string) => setDashboardRole(user.id, role === none ? null : role))
   const current = data?.administrators.find(({ id }) => id === user.id)?.dashboardRole ?? none

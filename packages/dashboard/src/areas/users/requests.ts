@@ -49,13 +49,6 @@ export interface Credentials {
   readonly recoveryCodesLeft: number
 }
 
-export interface Administrator {
-  readonly id: string
-  readonly email: string | null
-  readonly displayName: string | null
-  readonly dashboardRole: string | null
-}
-
 interface UserPage {
   readonly users: readonly ListedUser[]
   readonly cursor: string | null
@@ -88,14 +81,6 @@ export const useCredentials = (id: string) =>
   useQuery({
     queryKey: ['users', id, 'credentials'],
     queryFn: ({ signal }) => api.get<Credentials>(`${pathOf(id)}/credentials`, { signal }),
-  })
-
-export const useAdministrators = (isEnabled: boolean) =>
-  useQuery({
-    queryKey: ['users', 'administrators'],
-    enabled: isEnabled,
-    queryFn: ({ signal }) =>
-      api.get<{ readonly administrators: readonly Administrator[] }>('/api/auth/admin/administrators', { signal }),
   })
 
 /** A change, after which everything about users is read again. */

@@ -9,7 +9,7 @@ import { DelayedSearch } from '../../design/field.tsx'
 import { formatAge } from '../../design/format-time.ts'
 import { Card, Page, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
-import { type Column, Table } from '../../design/table.tsx'
+import { type Column, LoadMore, Table } from '../../design/table.tsx'
 import { NewUserDialog } from './new-user.tsx'
 import { type ListedUser, useUsers } from './requests.ts'
 import { nameOf, UserBadges } from './user-badges.tsx'
@@ -19,7 +19,7 @@ const columns: readonly Column<ListedUser>[] = [
     id: 'user',
     title: 'User',
     cell: (user) => (
-      <span className="users-name">
+      <span className="table-name">
         <strong>{nameOf(user)}</strong>
         {user.displayName !== null && user.email !== null && <span>{user.email}</span>}
       </span>
@@ -70,13 +70,7 @@ export function UserList() {
           />
         </Card>
       )}
-      {hasNextPage && (
-        <div className="users-more">
-          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} />
       <NewUserDialog isOpen={isNew && mayChange} onClose={() => url.set({ new: null })} />
     </Page>
   )

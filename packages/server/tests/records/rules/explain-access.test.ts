@@ -94,7 +94,7 @@ describeServer('explanations of access', { config }, (server) => {
     expect(third.body).toMatchObject({ allowed: false, verdict: 401, reason: 'Invalid token', clauses: [] })
     const client = createClient(() => server.url, { authorization: `Bearer ${person.token}` })
     expectRefusal(await client.get(`${base}/roles`), 401, 'invalid-token')
-    const unknown = await explain({ operation: 'list', caller: { kind: 'user', id: 'nobody' } })
+    const unknown = await explain({ operation: 'list', caller: { kind: 'user', id: 'missing' } })
     expectRefusal(unknown, 400, 'invalid-input')
     expect(unknown.body.data).toEqual({ 'caller.id': { code: 'unknown', message: 'no such user' } })
   })

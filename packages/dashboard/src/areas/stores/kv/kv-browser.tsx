@@ -11,7 +11,7 @@ import { formatBytes } from '../../../design/format/number.ts'
 import { formatAge } from '../../../design/format-time.ts'
 import { Card, Spacer, Toolbar } from '../../../design/page.tsx'
 import { Skeleton } from '../../../design/skeleton.tsx'
-import { type Column, Table } from '../../../design/table.tsx'
+import { type Column, LoadMore, Table } from '../../../design/table.tsx'
 import { type KvListed, useKvEntries } from '../requests.ts'
 import { type StoreChoice, StoreSelect } from '../store-select.tsx'
 import { EntryPanel, NewEntryPanel } from './entry-panel.tsx'
@@ -71,13 +71,7 @@ export function KvBrowser({ namespace, choice }: KvBrowserProps) {
           />
         </Card>
       )}
-      {hasNextPage && (
-        <div className="stores-more">
-          <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Load more
-          </Button>
-        </div>
-      )}
+      <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} />
       {open !== null && (
         <EntryPanel
           key={open}
