@@ -18,6 +18,8 @@ export interface AppOptions {
   readonly recentLog?: RecentLog
   /** The cost of new password hashes, by default that of a server in use. Tests hash at a lower one. */
   readonly passwordCost?: HashCost
+  /** The last owner of the dashboard may be deleted, disabled and demoted: only for a command in a shell. */
+  readonly mayEndLastOwner?: boolean
   /** In place of what leaves the server; tests give them. */
   readonly substitutes?: Substitutes
 }
@@ -35,6 +37,7 @@ export interface DataContext {
 export interface AppContext extends DataContext {
   readonly metrics: Metrics
   readonly passwordCost: HashCost
+  readonly mayEndLastOwner: boolean
   readonly substitutes: Substitutes
 }
 
@@ -51,5 +54,6 @@ export const createContext = (options: AppOptions): AppContext => ({
   ...createDataContext(options),
   metrics: createMetrics(),
   passwordCost: options.passwordCost ?? passwordCost,
+  mayEndLastOwner: options.mayEndLastOwner ?? false,
   substitutes: options.substitutes ?? {},
 })

@@ -233,6 +233,7 @@ function usersOf(
     hasDashboard: () => context.config.dashboard !== null,
     dashboardRoles: () => [...(context.config.dashboard?.roles.keys() ?? [])],
     onDashboardRoleChanged: sessions.endAll,
+    mayEndLastOwner: context.mayEndLastOwner,
     ...common(context),
   })
 }

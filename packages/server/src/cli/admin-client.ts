@@ -42,22 +42,32 @@ interface Server {
   close(): Promise<void>
 }
 
+export interface AdminClientOptions extends LoadOptions {
+  /** The last owner of the dashboard may lose access, which no server that is in use permits. */
+  readonly mayEndLastOwner?: boolean
+}
+
 /** Finds the running server or starts one. Throws what starting a server throws. */
-export async function openAdminClient(options: LoadOptions, terminal: Terminal): Promise<AdminClient> {
+export async function openAdminClient(options: AdminClientOptions, terminal: Terminal): Promise<AdminClient> {
   return createClient(await openServer(options, terminal))
 }
 
-async function openServer(options: LoadOptions, terminal: Terminal): Promise<Server> {
+async function openServer(
+  { mayEndLastOwner = false, ...options }: AdminClientOptions,
+  terminal: Terminal,
+): Promise<Server> {
   const { config, settings } = await load(options, 'release')
   const { serviceKey, dataFolder } = settings
   const log = createLog({ level: 'error', format: 'pretty', write: (text) => terminal.error(text.trimEnd()) })
   try {
-    const app = await openApp({ config, settings: { ...settings, host: '127.0.0.1', port: 0 }, log })
+    const app = await openApp({ config, settings: { ...settings, host: '127.0.0.1', port: 0 }, log, mayEndLastOwner })
     return { url: app.url, serviceKey, close: () => app.close() }
   } catch (error) {
     // A data folder on this machine is unavailable only if another process has locked it.
     const isServed = error instanceof EngineError && error.kind === 'unavailable' && settings.databaseUrl === null
     if (!isServed) throw error
+    if (mayEndLastOwner)
+      throw new EngineError('unavailable', 'Stop the server first: one that runs keeps its last owner.', [], error)
     const url = await findAddress(dataFolder)
     const noAddress = `Another process has this data folder and has not published its address. ${later}`
     if (url === null) throw new EngineError('unavailable', noAddress, [], error)

@@ -19,6 +19,7 @@ export const usersCommand: Command = {
     name: { value: '<text>', help: 'create, update: the display name' },
     verified: { help: 'update: mark the address as verified' },
     unverified: { help: 'create, update: mark the address as unverified' },
+    'last-owner': { help: 'delete, disable, set-dashboard-role: also the last owner of the dashboard' },
     ...configOptions,
   },
   details: `Actions; a user is named by id or email address:
@@ -33,6 +34,9 @@ export const usersCommand: Command = {
   set-dashboard-role <user> <role>
                     Let a user open the dashboard as owner, editor, support, viewer or a role
                     of the configuration; none removes the role
+
+The last owner of the dashboard keeps access; --last-owner ends it, with the server stopped
+or on PostgreSQL. No owner can then open the dashboard until you name another one here.
 
 Works on the data folder of a stopped server, calls the running server (with its service
 key) otherwise, and works on PostgreSQL (DATABASE_URL) in either case. Other processes
@@ -144,11 +148,17 @@ const single: ReadonlyMap<string, Action> = new Map([
   ['revoke', toOne('is signed out everywhere', (client, id) => client.revoke(id))],
 ])
 
+/** The flag to end the access of the last owner, which HTTP never does. */
+const lastOwner = 'last-owner'
+
 /** The options of each action besides the common ones. */
 const actionOptions: ReadonlyMap<string, readonly string[]> = new Map([
   ['create', ['email', 'password', 'role', 'name', 'unverified']],
   ['update', ['email', 'password', 'role', 'name', 'verified', 'unverified']],
   ['password', ['password']],
+  ['disable', [lastOwner]],
+  ['delete', [lastOwner]],
+  ['set-dashboard-role', [lastOwner]],
 ])
 
 function getAction({ operands: [name = '', user, role], options }: Call): Action {
@@ -162,7 +172,7 @@ function getAction({ operands: [name = '', user, role], options }: Call): Action
   if (general.has(name) && user !== undefined) throw new UsageError(`\`plinth users ${name}\` does not take "${user}".`)
   if (role !== undefined && name !== 'set-dashboard-role')
     throw new UsageError(`\`plinth users ${name}\` does not take "${role}".`)
-  const given = ['email', 'password', 'role', 'name', 'verified', 'unverified'].filter(
+  const given = ['email', 'password', 'role', 'name', 'verified', 'unverified', lastOwner].filter(
     (option) => options[option] !== undefined,
   )
   const foreign = given.find((option) => !actionOptions.get(name)?.includes(option))
@@ -172,7 +182,8 @@ function getAction({ operands: [name = '', user, role], options }: Call): Action
 
 async function run(call: Call): Promise<number> {
   const work = await getAction(call)(call)
-  const client = await openAdminClient(call.options, call.terminal)
+  const mayEndLastOwner = call.options[lastOwner] !== undefined
+  const client = await openAdminClient({ ...call.options, mayEndLastOwner }, call.terminal)
   try {
     await work(client)
     return 0

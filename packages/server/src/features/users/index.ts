@@ -20,6 +20,7 @@ import { createAccounts, type SyncPublicUser } from './accounts/accounts.ts'
 import { adminView } from './accounts/admin-view.ts'
 import { createAttempts } from './accounts/attempts.ts'
 import { createAccountEndpoints } from './accounts/endpoints.ts'
+import { createLastOwner } from './accounts/last-owner.ts'
 import { createPasswordAccounts } from './accounts/password-accounts.ts'
 import { createPasswords } from './accounts/passwords.ts'
 import { createUserAdmin } from './admin/admin.ts'
@@ -47,6 +48,7 @@ import { createIdentities } from './oauth/identities.ts'
 import { createIdentitiesEndpoints } from './oauth/identities-endpoints.ts'
 import { createOAuthProviders } from './oauth/providers.ts'
 import type { UsersParts } from './parts.ts'
+import { findRelyingParty } from './passkeys/ceremony.ts'
 import { createPasskeyEndpoints } from './passkeys/endpoints.ts'
 import { createPasskeys } from './passkeys/passkeys.ts'
 import { type Authentication, createAuthentication } from './sessions/authentication.ts'
@@ -83,6 +85,8 @@ export interface UsersDeps {
   readonly dashboardRoles: () => readonly string[]
   /** Called in the transaction that changes the dashboard role of a user. */
   readonly onDashboardRoleChanged: (tx: Transaction, userId: string) => void
+  /** See `AppOptions`. */
+  readonly mayEndLastOwner: boolean
   readonly clock: Clock
   readonly log: Log
 }
@@ -138,6 +142,11 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   const revocation = openRevocation({ bus: cluster, onRevoking: deps.onRevoking, log })
   const tokens = createTokens(keys, clock)
   const hooks = createAccountHooks({ hooks: deps.hooks, database })
+  const lastOwner = createLastOwner({
+    dialect,
+    hasPasskeys: () => findRelyingParty(config()) !== null,
+    mayEnd: deps.mayEndLastOwner,
+  })
   const accounts = createAccounts({
     dialect,
     syncPublicUser,
@@ -146,6 +155,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
     },
     onAuthChanged: revocation.change,
     hooks,
+    lastOwner,
     clock,
   })
   const passwords = createPasswords(() => config().passwordCharsMin, deps.passwordCost)
@@ -169,6 +179,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   return {
     database,
     accounts,
+    lastOwner,
     hooks,
     passwords,
     completeSignIn,

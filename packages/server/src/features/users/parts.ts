@@ -5,6 +5,7 @@ import type { AuthConfig } from '../../config/sections/auth/auth.ts'
 import type { Database } from '../../engines/sql/sql.ts'
 import type { Accounts } from './accounts/accounts.ts'
 import type { Attempts } from './accounts/attempts.ts'
+import type { LastOwner } from './accounts/last-owner.ts'
 import type { Passwords } from './accounts/passwords.ts'
 import type { Mailer } from './email/mailer.ts'
 import type { OneTimeTokens } from './email/one-time-tokens.ts'
@@ -17,6 +18,7 @@ export interface UsersParts {
   /** The database of the namespace `shared`. */
   readonly database: Database
   readonly accounts: Accounts
+  readonly lastOwner: LastOwner
   /** Runs the transactions that create accounts or issue tokens. */
   readonly hooks: AccountHooks
   readonly passwords: Passwords

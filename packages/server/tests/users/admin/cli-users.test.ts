@@ -90,12 +90,47 @@ describe('users', () => {
     const hash = verified.slice(-64)
     const { client } = await serve('start')
     expect((await client.post('/dashboard/api/session', {}, {})).status).toBe(403)
+    await create('eve@example.com')
+    await lines(['users', 'set-dashboard-role', 'eve@example.com', 'owner'])
     await lines(['users', 'delete', idOf(line)])
     expect(await lines(['audit', 'verify', '--hash', hash])).toEqual([
-      expect.stringMatching(/^6 entries fit\. Newest hash: [\da-f]{64}$/),
+      expect.stringMatching(/^8 entries fit\. Newest hash: [\da-f]{64}$/),
     ])
     const { error, code } = await run(['audit', 'verify', '--hash', '0'.repeat(64)])
     expect({ error, code }).toEqual({ error: 'The given hash is not in the chain.\n', code: 1 })
+  })
+
+  test('[DASH-12] the last owner loses access only with --last-owner, and only without a server that runs', async () => {
+    await create('ann@example.com')
+    await lines(['users', 'set-dashboard-role', 'ann@example.com', 'owner'])
+    const actions = [
+      ['set-dashboard-role', 'ann@example.com', 'none'],
+      ['disable', 'ann@example.com'],
+      ['delete', 'ann@example.com'],
+    ]
+    for (const action of actions) {
+      const { error, code } = await run(['users', ...action])
+      expect({ error, code }).toEqual({ error: expect.stringContaining('The last owner must stay one'), code: 1 })
+    }
+    const { error } = await run(['users', 'enable', 'ann@example.com', '--last-owner'])
+    expect(error).toContain('does not take --last-owner')
+    const { child } = await serve('start')
+    for (const action of actions) {
+      const refused = await run(['users', ...action, '--last-owner'])
+      expect({ error: refused.error, code: refused.code }).toEqual({
+        error: expect.stringContaining('Stop the server first'),
+        code: 1,
+      })
+    }
+    child.kill('SIGTERM')
+    await child.exited
+    expect(await lines(['users', 'list'])).toEqual([expect.not.stringContaining('disabled')])
+    await lines(['users', 'disable', 'ann@example.com', '--last-owner'])
+    await lines(['users', 'enable', 'ann@example.com'])
+    await lines(['users', 'set-dashboard-role', 'ann@example.com', 'none', '--last-owner'])
+    await lines(['users', 'set-dashboard-role', 'ann@example.com', 'owner'])
+    await lines(['users', 'delete', 'ann@example.com', '--last-owner'])
+    expect(await lines(['users', 'list'])).toEqual([])
   })
 
   test('are changed through the server that has the data folder', async () => {

@@ -148,6 +148,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
           hasDashboard: () => false,
           dashboardRoles: () => [],
           onDashboardRoleChanged: () => {},
+          mayEndLastOwner: false,
           passwordCost,
           clock,
           log: silentLog,

@@ -14,6 +14,7 @@ import type { AccountHooks, SignUpOrigin } from '../hooks/account-hooks.ts'
 import type { HookedRequest } from '../hooks/hooked-request.ts'
 import { msOf, msOrNullOf, type UsersTable, usersTable } from '../migrations.ts'
 import { type Account, emptyAccount, type ListedAccount, type NewAccount, unlistedNames } from './account.ts'
+import { type LastOwner, takesAccess } from './last-owner.ts'
 import { type PublicUser, publicUserOf } from './public-user.ts'
 
 export interface AccountsPage {
@@ -45,6 +46,7 @@ export interface Accounts {
    * Writes the fields that differ, and the public record. `account` was read in this transaction. Open connections
    * receive changes of role, claims and email. Throws `EngineError` `unique` if the email is taken. An upgrade of an
    * anonymous account is a sign-up, of which the origin is required, and to which applies what applies to `insert`.
+   * Rejects with 409 if the last owner of the dashboard would lose access (`last-owner`).
    */
   update(tx: Transaction, account: Account, changes: Partial<Account>, origin?: SignUpOrigin): Promise<Account>
   /**
@@ -54,7 +56,7 @@ export interface Accounts {
   claimsForToken(tx: Transaction, account: Account, request: HookedRequest): Promise<JsonObject>
   /**
    * Deletes the user and everything that belongs to the user; false if there is no such user. It does not revoke
-   * access tokens: `revocation` does.
+   * access tokens: `revocation` does. Rejects with 409 for the last owner of the dashboard.
    */
   remove(tx: Transaction, id: string): Promise<boolean>
 }
@@ -148,9 +150,10 @@ export function createAccounts(deps: {
   recordEvent: RecordUserEvent
   onAuthChanged: OnAuthChanged
   hooks: Pick<AccountHooks, 'admit' | 'claimsOf' | 'customOf'>
+  lastOwner: LastOwner
   clock: Clock
 }): Accounts {
-  const { dialect, syncPublicUser, recordEvent, onAuthChanged, hooks, clock } = deps
+  const { dialect, syncPublicUser, recordEvent, onAuthChanged, hooks, lastOwner, clock } = deps
   const newId = createUuid7(clock)
   const users = usersTable(dialect, 'users')
 
@@ -217,6 +220,7 @@ export function createAccounts(deps: {
       const changed = names.filter((name) => storedOf(account, name) !== storedOf(after, name))
       const sets = changed.map((name) => sql`${ident(columns[name].name)} = ${storedOf(after, name)}`)
       await tx.run(sql`UPDATE ${users} SET ${join(sets, ', ')} WHERE id = ${account.id}`)
+      if (takesAccess(account, after)) await lastOwner.checkRemains(tx, account)
       await syncPublicUser(tx, publicUserOf(account), publicUserOf(after))
       if (seenByRules(account) !== seenByRules(after)) onAuthChanged(tx, account.id)
       if (account.disabledAtMs === null && after.disabledAtMs !== null) await recordEvent(tx, 'disabled', after)
@@ -241,6 +245,7 @@ export function createAccounts(deps: {
       if (account.email !== null)
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'one_time_tokens')} WHERE email = ${account.email}`)
       await tx.run(sql`DELETE FROM ${users} WHERE id = ${id}`)
+      await lastOwner.checkRemains(tx, account)
       await syncPublicUser(tx, publicUserOf(account), null)
       await recordEvent(tx, 'deleted', account)
       return true

@@ -1,16 +1,14 @@
 /** Dashboard roles of users: who may open the dashboard, and as what. */
 import { z } from 'zod'
-import { administratorsScope, ownerRole } from '../../../access/dashboard-roles.ts'
+import { administratorsScope } from '../../../access/dashboard-roles.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
-import { sql } from '../../../engines/sql/sql-text.ts'
 import { conflict, invalidField, notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { administratorsListedMax, dashboardRoleCharsMax } from '../../../limits/dashboard.ts'
 import type { Account } from '../accounts/account.ts'
 import type { Accounts } from '../accounts/accounts.ts'
-import { usersTable } from '../migrations.ts'
 import { isUserId } from './input.ts'
 
 /** A user with a dashboard role, as the dashboard lists them. */
@@ -59,14 +57,6 @@ export function createDashboardRoles({
   roleNames,
   onRoleChanged,
 }: DashboardRolesDeps): DashboardRoles {
-  const users = usersTable(database.dialect, 'users')
-
-  async function checkOwnerRemains(tx: Transaction, id: string): Promise<void> {
-    const [other] = await tx.all(sql`SELECT 1 FROM ${users}
-      WHERE dashboard_role = ${ownerRole} AND disabled_at IS NULL AND id <> ${id} LIMIT 1`)
-    if (!other) throw conflict('The last owner must stay one; make another user an owner first')
-  }
-
   return {
     list: async () => (await accounts.listAdministrators(database, administratorsListedMax)).map(viewOf),
 
@@ -75,14 +65,11 @@ export function createDashboardRoles({
       if (role !== null && !names.includes(role))
         throw invalidField('role', 'enum', `must be null or one of ${names.join(', ')}`)
       return database.write(async (tx) => {
-        // Two owners who demote each other would leave none.
-        await tx.lock('users dashboard roles')
         const account = isUserId(id) ? await accounts.find(tx, id, 'lock') : null
         if (!account) throw notFound('User')
         if (account.isAnonymous && role !== null) throw conflict('An anonymous user cannot sign in to the dashboard')
         const before = viewOf(account)
         if (account.dashboardRole === role) return { before, after: before }
-        if (account.dashboardRole === ownerRole) await checkOwnerRemains(tx, id)
         onRoleChanged(tx, id)
         return { before, after: viewOf(await accounts.update(tx, account, { dashboardRole: role })) }
       })

@@ -25,7 +25,7 @@ export interface EmailOwnership {
    * Marks the address of an account as verified and applies further changes. `account` was read with a lock in this
    * transaction. The first verification of an address removes every other credential: sessions, password, identities,
    * factors, recovery codes, passkeys and pending one-time tokens. It keeps a password that an administrator set for
-   * this address.
+   * this address. Rejects with 409 if the last owner of the dashboard would lose access.
    */
   claim(tx: Transaction, account: Account, proof?: Proof, changes?: Partial<Account>): Promise<Account>
 }
@@ -33,9 +33,16 @@ export interface EmailOwnership {
 /** Tables of sign-in methods and second factors. */
 const credentials: readonly UsersTable[] = ['identities', 'factors', 'recovery_codes', 'passkeys']
 
-type Deps = Pick<UsersParts, 'database' | 'accounts' | 'sessions' | 'oneTimeTokens' | 'clock'>
+type Deps = Pick<UsersParts, 'database' | 'accounts' | 'lastOwner' | 'sessions' | 'oneTimeTokens' | 'clock'>
 
-export function createEmailOwnership({ database, accounts, sessions, oneTimeTokens, clock }: Deps): EmailOwnership {
+export function createEmailOwnership({
+  database,
+  accounts,
+  lastOwner,
+  sessions,
+  oneTimeTokens,
+  clock,
+}: Deps): EmailOwnership {
   const { dialect } = database
 
   async function removeCredentials(tx: Transaction, userId: string): Promise<void> {
@@ -58,7 +65,9 @@ export function createEmailOwnership({ database, accounts, sessions, oneTimeToke
         emailVerifiedAtMs: clock.now(),
         ...changes,
       }
-      return accounts.update(tx, account, verified, request && { provider: 'email', request })
+      const claimed = await accounts.update(tx, account, verified, request && { provider: 'email', request })
+      await lastOwner.checkRemains(tx, account)
+      return claimed
     },
   }
 }

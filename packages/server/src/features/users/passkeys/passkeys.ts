@@ -45,7 +45,7 @@ export interface Passkeys<Result = SignedIn> {
   list(userId: string): Promise<readonly Passkey[]>
   /**
    * Rejects with 403 if a recent sign-in is required, like registration; 404 if the user has no such passkey; 409 if it
-   * is the last sign-in method.
+   * is the last sign-in method, or the last one of the last owner to the dashboard.
    */
   remove(caller: SessionCaller, id: string): Promise<void>
 }
@@ -69,7 +69,7 @@ export interface PasskeysParts<Result> extends Omit<UsersParts, 'completeSignIn'
 
 export function createPasskeys<Result>(parts: PasskeysParts<Result>): Passkeys<Result> {
   const forAuthentication = forSignIn(parts.target)
-  const { database, accounts, hooks, oneTimeTokens, completeSignIn, mailer, clock, config } = parts
+  const { database, accounts, lastOwner, hooks, oneTimeTokens, completeSignIn, mailer, clock, config } = parts
   const credentials = createPasskeyCredentials({ dialect: database.dialect, clock })
 
   function getRelyingParty(): RelyingParty {
@@ -165,6 +165,7 @@ export function createPasskeys<Result>(parts: PasskeysParts<Result>): Passkeys<R
         if (!(await credentials.remove(tx, userId, id))) throw notFound('Passkey')
         if (!(await hasSignInMethod(tx, database.dialect, account, mailer.isConfigured)))
           throw conflict('This is the last sign-in method of the account; add another one first')
+        await lastOwner.checkRemains(tx, account)
       }),
   }
 }
