@@ -95,19 +95,23 @@ export async function findBarriers({ page }: Sheet): Promise<string[]> {
 /** Widths of desktops and phones. */
 const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } }
 
-/** Writes `NAME-light.png`, `NAME-dark.png` and `NAME-narrow.png`, and leaves the page wide and light. */
+/**
+ * Writes `NAME-light.png`, `NAME-dark.png` and `NAME-narrow.png`, and leaves the page wide and light. `height` shows
+ * more of a page than a screen does.
+ */
 export async function takeScreenshots(
   { page }: Sheet,
   name: string,
-  options: { fullPage?: boolean } = {},
+  { height = sizes.wide.height, ...options }: { fullPage?: boolean; height?: number } = {},
 ): Promise<void> {
   mkdirSync(screenshotFolder, { recursive: true })
+  await page.setViewportSize({ ...sizes.wide, height })
   const take = (kind: string) => page.screenshot({ path: join(screenshotFolder, `${name}-${kind}.png`), ...options })
   await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' })
   await take('dark')
   await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
   await take('light')
-  await page.setViewportSize(sizes.narrow)
+  await page.setViewportSize({ ...sizes.narrow, height: Math.max(height, sizes.narrow.height) })
   await take('narrow')
   await page.setViewportSize(sizes.wide)
 }

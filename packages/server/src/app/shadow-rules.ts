@@ -14,6 +14,8 @@ import type { RunRuleSource } from '../features/records/rules/shadow/shadow-run.
 import { shadowHostBytes, shadowRuleTimeoutMs, shadowRunsMax } from '../limits/functions.ts'
 import { hostEnvironment } from './project-functions.ts'
 
+type Results = Awaited<ReturnType<RunRuleSource>>
+
 /** The filter language as functions that return JSON; `undefined` and the results of rules are written as JSON too. */
 const language = `
 const node = (filter, members) => ({ $filter: filter, ...members })
@@ -32,10 +34,12 @@ const encode = (value) =>
 const attempt = (rule, auth) => {
   try {
     const result = typeof rule === 'function' ? rule(auth) : rule
-    if (result instanceof Promise) return { error: 'A rule must not be asynchronous' }
+    if (result instanceof Promise) return { error: 'A rule must not be asynchronous', at: null }
     return { result: encode(result || false) }
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) }
+    const [, line, column] = /index\\.ts:(\\d+):(\\d+)/.exec(String(error?.stack)) ?? []
+    const message = error instanceof Error ? error.message : String(error)
+    return { error: message, at: line === undefined ? null : { line: Number(line), column: Number(column) } }
   }
 }
 `
@@ -47,6 +51,25 @@ ${source}
 )
 export const shadow = functionsFor().rpc({ caller: 'service' }, (auths: any) => auths.map((auth: any) => attempt(rule, auth)))
 `
+
+/** Lines of the module before the text of the rule. */
+const linesBefore = moduleOf('').split('\n').indexOf('const rule: any = (') + 1
+
+/** The line of the rule for a line of the module; what the module itself reports after it is of its last line. */
+const lineInRule = (line: number, source: string): number =>
+  Math.min(Math.max(line - linesBefore, 1), source.split('\n').length)
+
+/** Messages name lines of the module. */
+const describeLoadError = (message: string, source: string): string =>
+  message.replaceAll(/\bindex\.ts:(\d+)/g, (_, line) => `line ${lineInRule(Number(line), source)}`)
+
+/** Places in the text of the rule in place of those in the module. */
+const withLinesOfRule = (results: Results, source: string): Results =>
+  results.map((result) =>
+    'error' in result && result.at
+      ? { ...result, at: { ...result.at, line: lineInRule(result.at.line, source) } }
+      : result,
+  )
 
 /** Throws 400 for a text that does not compile or end in time, and 503 where too many run. */
 export function createRunRuleSource(environment: Settings['environment']): RunRuleSource {
@@ -97,10 +120,14 @@ async function runRuleSource(
       onLog() {},
     })
     if (answered.kind !== 'value') throw invalidField('rule', 'type', 'must be a rule')
-    return JSON.parse(answered.json ?? '[]')
+    return withLinesOfRule(JSON.parse(answered.json ?? '[]') as Results, source)
   } catch (error) {
     if (error instanceof LoadError || error instanceof HostError)
-      throw invalidField('rule', 'type', `does not run: ${error.message.replaceAll(folder, '')}`)
+      throw invalidField(
+        'rule',
+        'type',
+        `does not run: ${describeLoadError(error.message, source).replaceAll(folder, '')}`,
+      )
     throw error
   } finally {
     await hosts.close()

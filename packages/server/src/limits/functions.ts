@@ -123,3 +123,5 @@ export const shadowCallersMax = 20
 export const shadowRowsMax = 1000
 /** Ids of changed records in its result, for each caller. */
 export const shadowIdsMax = 20
+/** Of these, records whose deciding clauses are in the result: one read each, and one more for each `exists`. */
+export const shadowExplainedMax = 10

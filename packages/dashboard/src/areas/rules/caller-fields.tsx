@@ -17,10 +17,13 @@ const kinds: readonly { readonly value: CallerKind; readonly label: string }[] =
   { value: 'claims', label: 'Claims' },
 ]
 
+/** A caller as the form holds it. */
+export type CallerDraft = Pick<Draft, 'caller' | 'userId' | 'claims'>
+
 export interface CallerFieldsProps {
-  readonly draft: Draft
+  readonly draft: CallerDraft
   readonly problem: string | null
-  readonly onChange: (change: Partial<Draft>) => void
+  readonly onChange: (change: Partial<CallerDraft>) => void
 }
 
 export function CallerFields({ draft, problem, onChange }: CallerFieldsProps) {

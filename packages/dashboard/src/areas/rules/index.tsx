@@ -1,4 +1,7 @@
-/** Rules: why a caller may or may not do something, what kinds of callers may do at all, and how to attack it. */
+/**
+ * Rules: why a caller may or may not do something, what an edited rule would change, what kinds of callers may do at
+ * all, and how to attack it.
+ */
 import type { ReactNode } from 'react'
 import { Route, Switch } from 'wouter'
 import { Page } from '../../design/page.tsx'
@@ -6,9 +9,11 @@ import { type Tab, Tabs } from '../../design/tabs.tsx'
 import { Attack } from './attack.tsx'
 import { Matrix } from './matrix.tsx'
 import { Playground } from './playground.tsx'
+import { Shadow } from './shadow/shadow.tsx'
 
 const tabs: readonly Tab[] = [
   { id: 'playground', label: 'Playground', href: '/rules' },
+  { id: 'shadow', label: 'Shadow run', href: '/rules/shadow' },
   { id: 'matrix', label: 'Matrix', href: '/rules/matrix' },
   { id: 'attack', label: 'Attack', href: '/rules/attack' },
 ]
@@ -19,6 +24,11 @@ export default function Rules() {
       <Route path="/rules/matrix">
         <RulesPage current="matrix">
           <Matrix />
+        </RulesPage>
+      </Route>
+      <Route path="/rules/shadow">
+        <RulesPage current="shadow">
+          <Shadow />
         </RulesPage>
       </Route>
       <Route path="/rules/attack">

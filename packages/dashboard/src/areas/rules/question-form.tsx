@@ -1,14 +1,14 @@
 /** The question as a form: the caller, which table, which operation, which record. */
 import type { FormEvent } from 'react'
 import { Button } from '../../design/button.tsx'
-import { Field, TextField } from '../../design/field.tsx'
+import { TextField } from '../../design/field.tsx'
 import { Card } from '../../design/page.tsx'
-import { Select } from '../../design/select.tsx'
 import { CallerFields } from './caller-fields.tsx'
 import { JsonField } from './json-field.tsx'
 import { type Draft, hasRecord, hasRow, missingOf, operations, type Problems, problemsOf } from './question.ts'
 import type { MatrixTable } from './requests.ts'
 import { Segments } from './segments.tsx'
+import { TableField } from './table-field.tsx'
 
 export interface QuestionFormProps {
   /** Buckets are left out. */
@@ -67,40 +67,6 @@ export function QuestionForm({ tables, draft, isBusy, onChange, onExplain }: Que
         </div>
       </form>
     </Card>
-  )
-}
-
-/** Separates namespace and table in the values of the list; neither can contain it. */
-const separator = '.'
-
-function TableField({
-  tables,
-  draft,
-  onChange,
-}: {
-  readonly tables: readonly MatrixTable[]
-  readonly draft: Draft
-  readonly onChange: (change: Partial<Draft>) => void
-}) {
-  return (
-    <Field label="Table">
-      {({ id }) => (
-        <Select
-          id={id}
-          label="Table"
-          value={draft.table === '' ? '' : `${draft.namespace}${separator}${draft.table}`}
-          placeholder="Choose a table…"
-          options={tables.map(({ namespace, name }) => ({
-            value: `${namespace}${separator}${name}`,
-            label: `${namespace}.${name}`,
-          }))}
-          onChange={(value) => {
-            const at = value.indexOf(separator)
-            onChange({ namespace: value.slice(0, at), table: value.slice(at + 1) })
-          }}
-        />
-      )}
-    </Field>
   )
 }
 

@@ -49,19 +49,22 @@ export interface Question {
 const oneOf = <Value extends string>(values: readonly Value[], text: string | null, otherwise: Value): Value =>
   values.find((value) => value === text) ?? otherwise
 
+/** The caller that a text such as `user:ID` or `claims:{…}` names; anonymous for any other. */
+export function callerOf(text: string): Pick<Draft, 'caller' | 'userId' | 'claims'> {
+  const [, kind = '', rest = ''] = /^(user|claims):(.*)$/s.exec(text) ?? []
+  const caller = oneOf(callerKinds, kind, 'anonymous')
+  return { caller, userId: caller === 'user' ? rest : '', claims: caller === 'claims' ? rest : '' }
+}
+
 /** The draft that the parameters of a URL describe; what they lack is empty. */
 export function draftOf(get: (name: string) => string | null): Draft {
   const textOf = (name: string): string => get(name) ?? ''
-  const [, kind = '', rest = ''] = /^(user|claims):(.*)$/s.exec(textOf('as')) ?? []
-  const caller = oneOf(callerKinds, kind, 'anonymous')
   return {
     namespace: textOf('namespace'),
     instance: textOf('instance'),
     table: textOf('table'),
     operation: oneOf(operations, get('operation'), 'list'),
-    caller,
-    userId: caller === 'user' ? rest : '',
-    claims: caller === 'claims' ? rest : '',
+    ...callerOf(textOf('as')),
     source: get('id') === null && get('row') !== null ? 'row' : 'id',
     id: textOf('id'),
     row: textOf('row'),
@@ -79,7 +82,8 @@ export const hasRow = ({ operation, source }: Pick<Draft, 'operation' | 'source'
 
 const hasId = (draft: Draft): boolean => hasRecord(draft) && draft.source === 'id'
 
-const callerText = ({ caller, userId, claims }: Draft): string => {
+/** The text that `callerOf` parses. */
+export const callerText = ({ caller, userId, claims }: Pick<Draft, 'caller' | 'userId' | 'claims'>): string => {
   if (caller === 'anonymous') return 'anonymous'
   return `${caller}:${caller === 'user' ? userId : claims}`
 }
@@ -140,6 +144,16 @@ export function missingOf(draft: Draft, isDynamic: boolean): string | null {
 /** The object that a text is. Callers have checked `problemsOf` before. */
 const objectOf = (text: string): object => JSON.parse(text) as object
 
+/** The caller in the body of a request. Throws for claims that are no JSON. */
+export function callerBody({
+  caller,
+  userId,
+  claims,
+}: Pick<Draft, 'caller' | 'userId' | 'claims'>): Question['caller'] {
+  if (caller === 'anonymous') return { kind: 'anonymous' }
+  return caller === 'user' ? { kind: 'user', id: userId } : { kind: 'claims', auth: objectOf(claims) }
+}
+
 /** The body of the request; null while the draft is incomplete or invalid. */
 export function questionOf(draft: Draft, isDynamic: boolean): Question | null {
   if (missingOf(draft, isDynamic) !== null) return null
@@ -150,12 +164,7 @@ export function questionOf(draft: Draft, isDynamic: boolean): Question | null {
     ...(isDynamic && { instanceId: draft.instance.trim() }),
     table: draft.table,
     operation: draft.operation,
-    caller:
-      draft.caller === 'claims'
-        ? { kind: 'claims', auth: objectOf(draft.claims) }
-        : draft.caller === 'user'
-          ? { kind: 'user', id: draft.userId }
-          : { kind: 'anonymous' },
+    caller: callerBody(draft),
     ...(params.id && { id: params.id }),
     ...(params.row && { row: objectOf(params.row) }),
     ...(params.filter && { filter: objectOf(params.filter) }),

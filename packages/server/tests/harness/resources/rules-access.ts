@@ -9,6 +9,11 @@ export const rulesAccess = {
     isJudgedByBody: true,
     send: (client: Client) => client.post('/api/rules/shadow', {}),
   },
+  'rules.source': {
+    kind: 'service',
+    scope: 'dashboard:rules:*:explain',
+    send: (client: Client) => client.get('/api/rules/source?namespace=shared&table=denied&operation=read'),
+  },
   'rules.matrix': {
     kind: 'service',
     scope: 'dashboard:rules:*:explain',

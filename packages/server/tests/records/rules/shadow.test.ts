@@ -47,7 +47,8 @@ describeServer('shadow runs', { config }, (server) => {
     const { status, body } = await shadow({ rule, callers: [{ kind: 'anonymous' }, caller('ada'), caller('bob')] })
     expect(status).toBe(200)
     expect(body.rows).toBe(4)
-    const changes = body.callers.map(({ gained, lost }: { gained: object; lost: object }) => [gained, lost])
+    const idsOf = ({ count, ids }: { count: number; ids: string[] }) => ({ count, ids })
+    const changes = body.callers.map((one: { gained: never; lost: never }) => [idsOf(one.gained), idsOf(one.lost)])
     expect(changes).toEqual([
       [
         { count: 2, ids: ['c', 'a'] },
@@ -80,6 +81,71 @@ describeServer('shadow runs', { config }, (server) => {
     expect(await run('(auth) => not(and({ ownerId: auth.id }, { status: null }))')).toMatchObject({
       gained: { count: 2 },
     })
+  })
+
+  test('[RULES-SHADOW-5] each of the first changed records has the clauses of both rules that decide', async () => {
+    const rule = `(auth) => or(and({ status: 'live' }, { ownerId: 'bob' }), exists('members', { userId: auth.id, teamId: field('teamId') }))`
+    const { body } = await shadow({ rule, callers: [caller('bob'), caller('ada')] })
+    const [bob, ada] = body.callers
+    expect(bob.lost.rows).toMatchObject([
+      {
+        id: 'd',
+        before: [{ path: 'before', text: 'ownerId == "bob"', result: true, values: { ownerId: 'bob' } }],
+        after: [
+          { path: 'after.or[0].and[0]', result: false, values: { status: 'draft' } },
+          { path: 'after.or[1]', result: null, values: { teamId: null } },
+        ],
+      },
+    ])
+    expect(ada.gained.rows).toMatchObject([
+      { id: 'c', before: [{ result: false, values: { ownerId: 'bob' } }], after: [{ path: 'after.or[0].and[0]' }, {}] },
+    ])
+    const many = Array.from({ length: 12 }, (_, at) => ({ id: `m${at}`, ownerId: 'eve' }))
+    await server.service.post(`${base}/docs/batch`, { inserts: many })
+    const { body: cut } = await shadow({ rule: 'false', callers: [caller('eve')] })
+    expect(cut.callers[0].lost).toMatchObject({ count: 12 })
+    expect(cut.callers[0].lost.ids).toHaveLength(12)
+    expect(cut.callers[0].lost.rows).toHaveLength(10)
+    for (const { id } of many) await server.service.delete(`${base}/docs/${id}`)
+  })
+
+  test('[RULES-SHADOW-6] errors name their line in the text of the rule', async () => {
+    const broken = await shadow({ rule: '(auth) => {\n  return }}\n}', callers: [caller('ada')] })
+    expectRefusal(broken, 400, 'rule')
+    expect(broken.body.data.rule.message).toStartWith('does not run: line 2: ')
+    const rule = '(auth) =>\n  auth.custom.teams.map(String)'
+    const { body } = await shadow({ rule, callers: [caller('ada')] })
+    expect(body.callers[0].error).toContain('auth.custom.teams')
+    expect(body.callers[0].errorAt).toMatchObject({ line: 2 })
+    expect((await shadow({ rule: 'true', callers: [caller('ada')] })).body.callers[0].errorAt).toBeNull()
+  })
+
+  test('[RULES-SHADOW-7] the text of a rule in force, which a shadow run takes as it is', async () => {
+    const source = (query: string, of = server) => of.service.get(`/api/rules/source?${query}`)
+    const { body } = await source('namespace=shared&table=docs&operation=read')
+    expect(body.rule).toContain('ownerId')
+    const { body: same } = await shadow({ rule: body.rule, callers: [caller('ada'), { kind: 'anonymous' }] })
+    for (const one of same.callers) expect(one).toMatchObject({ gained: { count: 0 }, lost: { count: 0 }, error: null })
+    expect((await source('namespace=shared&table=docs&operation=delete')).body).toEqual({
+      rule: 'true',
+      path: 'databases.shared.tables.docs.access.delete',
+    })
+    expect((await source('namespace=shared&table=members&operation=update')).body).toEqual({
+      rule: 'false',
+      path: 'databases.shared.tables.members.access.update',
+    })
+    expectRefusal(await source('namespace=shared&table=none&operation=read'), 404)
+    expectRefusal(await source('namespace=shared&table=docs&operation=list'), 400, 'operation')
+    const release = await startServer({ config, mode: 'release' })
+    try {
+      expectRefusal(
+        await source('namespace=shared&table=docs&operation=read', release as never),
+        403,
+        'development mode',
+      )
+    } finally {
+      await release.close()
+    }
   })
 
   test('[RULES-SHADOW-3] the rule runs in another process: a text that does not compile or end is 400', async () => {

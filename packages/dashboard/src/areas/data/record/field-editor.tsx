@@ -9,7 +9,9 @@ import type { TableAddress } from '../location.ts'
 import type { Draft, EditorKind } from './draft.ts'
 import { ReferenceEditor } from './reference-editor.tsx'
 
-const JsonEditor = lazy(() => import('./json-editor.tsx').then((module) => ({ default: module.JsonEditor })))
+const JsonEditor = lazy(() =>
+  import('../../../design/editor/json-editor.tsx').then((module) => ({ default: module.JsonEditor })),
+)
 
 export interface FieldEditorProps {
   readonly name: string

@@ -9,7 +9,8 @@ import { type CallersOfQuestions, type ExplainAccessDeps, explainAccess } from '
 import { callerKinds } from './matrix/cells.ts'
 import { buildMatrix, type MatrixDeps, matrixOperations } from './matrix/matrix.ts'
 import { questionSchema } from './question.ts'
-import { type RunRuleSource, shadowRun, shadowSchema } from './shadow/shadow-run.ts'
+import { ruleSource } from './shadow/rule-source.ts'
+import { type RunRuleSource, shadowOperations, shadowRun, shadowSchema } from './shadow/shadow-run.ts'
 
 /** What the endpoints need of other features. */
 export interface RulesTools {
@@ -66,7 +67,15 @@ const matrixSchema = z.object({
   ),
 })
 
-const changed = z.object({ count: z.int(), ids: z.array(z.string()) })
+const changed = z.object({
+  count: z.int(),
+  ids: z.array(z.string()),
+  rows: z
+    .array(z.object({ id: z.string(), before: z.array(clause), after: z.array(clause) }))
+    .meta({ description: 'The first of them with the clauses of both rules that decide' }),
+})
+
+const position = z.object({ line: z.int(), column: z.int() })
 
 const shadowReply = z.object({
   rows: z.int().meta({ description: 'Records that were compared' }),
@@ -78,9 +87,18 @@ const shadowReply = z.object({
       before: z.string(),
       after: z.string(),
       error: z.string().nullable().meta({ description: 'Why the edited rule failed, and so denies' }),
+      errorAt: position.nullable().meta({ description: 'Where in its text, if that is known' }),
     }),
   ),
 })
+
+const sourceQuery = z.strictObject({
+  namespace: z.string(),
+  table: z.string(),
+  operation: z.enum(shadowOperations).meta({ description: 'For `update` the rule for the record before' }),
+})
+
+const sourceReply = z.object({ rule: z.string(), path: z.string() })
 
 const common = { tag: 'Rules', credentials: 'service', scope: () => explainScope, rateLimit: 'db' } as const
 
@@ -109,6 +127,22 @@ export const createRulesEndpoints = (deps: ExplainAccessDeps & MatrixDeps & Rule
       'Computed from the rules, without records. `owner`: every field that a rule compares with the id of the caller has it; `otherUser`: no record has the id of the caller; `otherTenant`: nor any claim of it, and its instance is another one.',
     replies: { 200: { description: 'The tables and buckets', schema: matrixSchema } },
     handle: async () => json({ tables: await buildMatrix(deps) }),
+  }),
+  endpoint({
+    ...common,
+    name: 'rules.source',
+    method: 'GET',
+    paths: ['/api/rules/source'],
+    summary: 'Get the text of a rule of the configuration',
+    description:
+      'In development mode only. The text is as the runtime has it: without types and comments. Names that it uses of the rest of the configuration are not part of it.',
+    query: sourceQuery,
+    replies: { 200: { description: 'The text and its place in the configuration', schema: sourceReply } },
+    errors: [404],
+    handle({ query }) {
+      if (deps.mode() !== 'development') throw accessDenied('The text of a rule needs development mode')
+      return json(ruleSource(deps.namespaces(), query))
+    },
   }),
   endpoint({
     ...common,

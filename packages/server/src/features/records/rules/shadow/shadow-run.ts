@@ -11,22 +11,32 @@ import { EngineError } from '../../../../engines/sql/error.ts'
 import { sql } from '../../../../engines/sql/sql-text.ts'
 import { accessDenied, notFound, queryTimeout } from '../../../../errors.ts'
 import { aggregateTimeoutMs } from '../../../../limits/api.ts'
-import { shadowCallersMax, shadowIdsMax, shadowRowsMax, shadowSourceCharsMax } from '../../../../limits/functions.ts'
+import {
+  shadowCallersMax,
+  shadowExplainedMax,
+  shadowIdsMax,
+  shadowRowsMax,
+  shadowSourceCharsMax,
+} from '../../../../limits/functions.ts'
 import type { Expr } from '../../../../query/expr.ts'
 import { exprText } from '../../../../query/expr-text.ts'
+import type { Row } from '../../../../query/matches.ts'
+import { decisiveClauses } from '../../../../query/tracing/decisive-clauses.ts'
+import { type Clause, type ExistsExpr, trace } from '../../../../query/tracing/trace.ts'
 import { readScopeOf, type TableCall } from '../../resolve-table.ts'
 import { type ExplainAccessDeps, findCaller } from '../explain-access.ts'
 import { findTableIn, type MatrixDeps } from '../matrix/matrix.ts'
 import { callerSchema } from '../question.ts'
+import { findStored } from '../rehearsal.ts'
 import { decodeFilter } from './decode-filter.ts'
 
-const operations = ['read', 'create', 'update', 'delete'] as const
+export const shadowOperations = ['read', 'create', 'update', 'delete'] as const
 
 export const shadowSchema = z.strictObject({
   namespace: z.string(),
   instanceId: z.string().optional(),
   table: z.string(),
-  operation: z.enum(operations).meta({ description: 'For `update` the rule for the record before' }),
+  operation: z.enum(shadowOperations).meta({ description: 'For `update` the rule for the record before' }),
   rule: z.string().min(1).max(shadowSourceCharsMax).meta({
     description:
       'An expression in TypeScript: `true`, `false` or a function of `auth`. It may use and, or, not, exists, field and where.',
@@ -36,16 +46,31 @@ export const shadowSchema = z.strictObject({
 
 type ShadowQuestion = z.infer<typeof shadowSchema>
 
+/** A position in the text of a rule, from 1. */
+interface TextPosition {
+  readonly line: number
+  readonly column: number
+}
+
 /** Runs the text of a rule for callers, in a process of its own; throws 400 where it does not compile. */
 export type RunRuleSource = (
   source: string,
   auths: readonly (Auth | null)[],
-) => Promise<readonly ({ readonly result: unknown } | { readonly error: string })[]>
+) => Promise<readonly ({ readonly result: unknown } | { readonly error: string; readonly at: TextPosition | null })[]>
+
+/** Why a record is gained or lost: the clauses of both rules that decide. */
+interface ChangedRow {
+  readonly id: string
+  readonly before: readonly Clause[]
+  readonly after: readonly Clause[]
+}
 
 interface Changed {
   readonly count: number
   /** The first of them, the latest first. */
   readonly ids: readonly string[]
+  /** The first of `ids`, explained; one that was deleted meanwhile is missing. */
+  readonly rows: readonly ChangedRow[]
 }
 
 interface ShadowOfCaller {
@@ -57,6 +82,8 @@ interface ShadowOfCaller {
   readonly after: string
   /** Why the edited rule failed, and so denies. */
   readonly error: string | null
+  /** Where it failed, if that is known. */
+  readonly errorAt: TextPosition | null
 }
 
 export interface ShadowRun {
@@ -77,16 +104,42 @@ interface ComparedRow {
   readonly is: unknown
 }
 
-const changedOf = (rows: readonly ComparedRow[]): Changed => ({
-  count: rows.length,
-  ids: rows.slice(0, shadowIdsMax).map(({ id }) => id),
-})
+type Explain = (id: string) => Promise<ChangedRow | null>
+
+async function changedOf(rows: readonly ComparedRow[], explain: Explain): Promise<Changed> {
+  const ids = rows.slice(0, shadowIdsMax).map(({ id }) => id)
+  const explained: ChangedRow[] = []
+  for (const id of ids.slice(0, shadowExplainedMax)) {
+    const row = await explain(id)
+    if (row) explained.push(row)
+  }
+  return { count: rows.length, ids, rows: explained }
+}
+
+/** Explains records for a caller whose key reads the whole table, so that nothing is masked. */
+function createExplain(call: TableCall, before: Expr, after: Expr): Explain {
+  const { backEnd, table, database, caller } = call
+  const never = (): boolean => false
+  const isTrue = async (exists: ExistsExpr): Promise<boolean> => {
+    const query = sql`SELECT 1 AS yes WHERE ${backEnd.condition(exists, table)}`
+    return (await database.all(query, undefined, callerKey(caller))).length > 0
+  }
+  const decide = async (expr: Expr, row: Row, path: string): Promise<readonly Clause[]> =>
+    decisiveClauses((await trace(expr, { path, row, isTrue, isMasked: never, isSecret: never })).clauses)
+  return async (id) => {
+    const stored = await findStored(call, id)
+    if (!stored) return null
+    const { row } = stored.row
+    return { id, before: await decide(before, row, 'before'), after: await decide(after, row, 'after') }
+  }
+}
 
 /**
  * The last records by id, which grows with time unless clients choose it. Outside of the event loop, since an edited
  * rule may search another table for each record. Throws 400 past the time limit.
  */
-async function compareRows({ rows, backEnd, table, database, caller }: TableCall, before: Expr, after: Expr) {
+async function compareRows(call: TableCall, before: Expr, after: Expr) {
+  const { rows, backEnd, table, database, caller } = call
   const flag = (expr: Expr) => sql`CASE WHEN ${backEnd.condition(expr, table)} THEN 1 ELSE 0 END`
   const statement = sql`SELECT ${rows.name}."id" AS "id", ${flag(before)} AS "was", ${flag(after)} AS "is" FROM ${rows.from}
       ORDER BY ${rows.name}."id" DESC LIMIT ${shadowRowsMax}`
@@ -96,10 +149,17 @@ async function compareRows({ rows, backEnd, table, database, caller }: TableCall
       throw error instanceof EngineError && error.kind === 'timeout' ? queryTimeout(error.message) : error
     })
   const [was, is] = [(row: ComparedRow) => Number(row.was) === 1, (row: ComparedRow) => Number(row.is) === 1]
+  const explain = createExplain(call, before, after)
   return {
     rows: found.length,
-    gained: changedOf(found.filter((row) => !was(row) && is(row))),
-    lost: changedOf(found.filter((row) => was(row) && !is(row))),
+    gained: await changedOf(
+      found.filter((row) => !was(row) && is(row)),
+      explain,
+    ),
+    lost: await changedOf(
+      found.filter((row) => was(row) && !is(row)),
+      explain,
+    ),
   }
 }
 
@@ -130,7 +190,7 @@ export async function shadowRun(
   let rows = 0
   for (const [at, caller] of callers.entries()) {
     if (!caller) continue
-    const given = results[at] ?? { error: 'The rule returned nothing' }
+    const given = results[at] ?? { error: 'The rule returned nothing', at: null }
     let error = 'error' in given ? given.error : null
     const report = ({ error: thrown }: { readonly error: unknown }): void => {
       error ??= thrown instanceof Error ? thrown.message : String(thrown)
@@ -145,7 +205,8 @@ export async function shadowRun(
     const compared = await compareRows(known, before, after)
     rows = compared.rows
     const { gained, lost } = compared
-    shadows.push({ auth: caller.auth, gained, lost, before: exprText(before), after: exprText(after), error })
+    const errorAt = 'error' in given ? given.at : null
+    shadows.push({ auth: caller.auth, gained, lost, before: exprText(before), after: exprText(after), error, errorAt })
   }
   return { rows, callers: shadows }
 }

@@ -2,10 +2,10 @@
  * Evaluates an expression tree clause by clause for one row, to show why a rule allows or denies. Each clause is
  * evaluated by `partiallyEvaluate`, as everywhere; what the row does not decide, the caller's database does.
  */
-import { clauseValueCharsMax, ruleClausesMax } from '../limits/api.ts'
-import type { Expr } from './expr.ts'
-import { cut, exprText } from './expr-text.ts'
-import { fieldOf, partiallyEvaluate, type Row } from './matches.ts'
+import { clauseValueCharsMax, ruleClausesMax } from '../../limits/api.ts'
+import type { Expr } from '../expr.ts'
+import { cut, exprText } from '../expr-text.ts'
+import { fieldOf, partiallyEvaluate, type Row } from '../matches.ts'
 
 /** A node of the tree. */
 export interface Clause {
