@@ -1,5 +1,5 @@
 /**
- * Writes `docs/reference/log-events.md` from the catalogue of log events:
+ * Writes `docs/reference/log-events.md` from the catalog of log events:
  *
  *     node scripts/run.mjs scripts/log-events.ts
  */

@@ -35,11 +35,11 @@ const prepareFloor = [
 
 /** The rows of a box, by distance on a sphere. Parameters: south, north, west, east, latitude, longitude, radius. */
 const near = `
-  SELECT json_object('id', id, 'name', name, 'metres', metres) AS item FROM (
+  SELECT json_object('id', id, 'name', name, 'meters', meters) AS item FROM (
     SELECT id, name, 2 * 6371008.8 * asin(sqrt(pow(sin(radians(lat - ?5) / 2), 2)
-      + cos(radians(lat)) * cos(radians(?5)) * pow(sin(radians(lon - ?6) / 2), 2))) AS metres
+      + cos(radians(lat)) * cos(radians(?5)) * pow(sin(radians(lon - ?6) / 2), 2))) AS meters
     FROM floor_places WHERE lat BETWEEN ?1 AND ?2 AND lon BETWEEN ?3 AND ?4)
-  WHERE metres <= ?7 ORDER BY metres LIMIT 20`
+  WHERE meters <= ?7 ORDER BY meters LIMIT 20`
 
 const named = `
   SELECT json_object('id', p.id, 'name', p.name) AS item
@@ -47,7 +47,7 @@ const named = `
   WHERE floor_names MATCH ? ORDER BY bm25(floor_names) LIMIT 20`
 const namedCount = 'SELECT count(*) AS total FROM floor_names WHERE floor_names MATCH ?'
 
-const degreesPerMetre = 360 / (2 * Math.PI * 6_371_008.8)
+const degreesPerMeter = 360 / (2 * Math.PI * 6_371_008.8)
 
 /** As long as the result of the smallest aggregate. */
 const bare = JSON.stringify({ groups: Array(6).fill({ status: 'returned', n: 166_667, total: 833_333_333 }) })
@@ -78,9 +78,9 @@ function serve(folder: string): number {
     }, seconds)
   }
   const byDistance = database.prepare<{ item: string }, number[]>(near)
-  const nearest = (lon: number, lat: number, metres: number): Response => {
-    const [height, width] = [metres * degreesPerMetre, (metres * degreesPerMetre) / Math.cos((lat * Math.PI) / 180)]
-    const rows = byDistance.all(lat - height, lat + height, lon - width, lon + width, lat, lon, metres)
+  const nearest = (lon: number, lat: number, meters: number): Response => {
+    const [height, width] = [meters * degreesPerMeter, (meters * degreesPerMeter) / Math.cos((lat * Math.PI) / 180)]
+    const rows = byDistance.all(lat - height, lat + height, lon - width, lon + width, lat, lon, meters)
     return new Response(`{"items":[${rows.map(({ item }) => item)}]}`, json)
   }
   const byName = database.prepare<{ item: string }, [string]>(named)
@@ -96,8 +96,8 @@ function serve(folder: string): number {
     routes: {
       '/posts/:topic': ({ params }) => withRelated(params.topic),
       '/plain/:topic': ({ params }) => withoutRelated(params.topic),
-      '/near/:lon/:lat/:metres': ({ params: { lon, lat, metres } }) =>
-        nearest(Number(lon), Number(lat), Number(metres)),
+      '/near/:lon/:lat/:meters': ({ params: { lon, lat, meters } }) =>
+        nearest(Number(lon), Number(lat), Number(meters)),
       '/search/:word': ({ params }) => search(params.word),
       '/bare': () => new Response(bare, json),
       '/loop/:name': (request) => {

@@ -68,15 +68,15 @@ const placeAt = (number: number): (typeof places)[number] => places[hash(number)
 const many = (request: (number: number) => LoadRequest): LoadRequest[] =>
   Array.from({ length: placesVariety }, (_, number) => request(number))
 
-const nearby = (kilometres: number): QueryScenario => ({
-  title: `Nearest 20 within ${kilometres} km, ${clients} clients`,
+const nearby = (kilometers: number): QueryScenario => ({
+  title: `Nearest 20 within ${kilometers} km, ${clients} clients`,
   connections: clients,
   requests: () =>
     many((number) =>
       get(
         table('places'),
         {
-          filter: [['position', 'near', [...placeAt(number).position, `${kilometres}km`]]],
+          filter: [['position', 'near', [...placeAt(number).position, `${kilometers}km`]]],
           sort: 'position.distance',
           limit: '20',
           after: '',
@@ -87,7 +87,7 @@ const nearby = (kilometres: number): QueryScenario => ({
   floor: {
     title: 'minimal handler, box in an index and haversine',
     kind: 'requests',
-    requests: () => many((number) => get(`/near/${placeAt(number).position.join('/')}/${kilometres * 1000}`, {}, 0)),
+    requests: () => many((number) => get(`/near/${placeAt(number).position.join('/')}/${kilometers * 1000}`, {}, 0)),
   },
   // PocketBase visits every row: 0.7 s of CPU per request, which no round would complete.
   pocketbase: null,

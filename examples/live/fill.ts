@@ -27,7 +27,7 @@ const whereabouts = ({ id, name, countryName, region, lat, lng }: Place) => ({
 })
 
 /** Each owner has one traveler who is not shared. */
-const travellers = [
+const travelers = [
   { name: 'Ada', userId: 'marie' },
   { name: 'Bo', userId: 'marie' },
   { name: 'Chi', userId: 'marie' },
@@ -58,18 +58,18 @@ export async function fill(url: string, serviceKey: string): Promise<void> {
     const response = await fetch(`${tables}/${table}/batch?upsert=true`, { method: 'POST', headers, body })
     if (!response.ok) throw new Error(`${table}: ${response.status} ${await response.text()}`)
   }
-  const count = await fetch(`${tables}/travellers/count`, { headers })
+  const count = await fetch(`${tables}/travelers/count`, { headers })
   const { total } = (await count.json()) as { total: number }
   if (total > 0) return
   const places = choosePlaces()
   for (let start = 0; start < places.length; start += batchRows)
     await insert('places', places.slice(start, start + batchRows))
-  const apart = Math.floor(places.length / travellers.length)
+  const apart = Math.floor(places.length / travelers.length)
   await insert(
-    'travellers',
-    travellers.map((traveller, at) => ({
-      id: traveller.name.toLowerCase(),
-      ...traveller,
+    'travelers',
+    travelers.map((traveler, at) => ({
+      id: traveler.name.toLowerCase(),
+      ...traveler,
       ...whereabouts(places[at * apart] as Place),
       budget: 100 * (at + 1),
     })),

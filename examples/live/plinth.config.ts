@@ -23,7 +23,7 @@ export default defineConfig({
         },
 
         // All users see shared travelers and their own; only the owner can move a traveler.
-        travellers: {
+        travelers: {
           schema: {
             userId: { type: 'string', required: true },
             name: { type: 'string', required: true, max: 40 },

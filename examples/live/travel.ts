@@ -32,14 +32,14 @@ async function main(): Promise<void> {
   const places = await Array.fromAsync(users[0].db.places)
   for (let step = 1; step <= Number(values.steps); step++) {
     const { userId, db } = oneOf(users)
-    const { items } = await db.travellers.where('userId', '==', userId).list()
+    const { items } = await db.travelers.where('userId', '==', userId).list()
     const { id, name, shared } = oneOf(items)
     if (step % stepsPerHiding === 0) {
-      await db.travellers.update(id, { shared: !shared })
+      await db.travelers.update(id, { shared: !shared })
       console.log(`${name} ${shared ? 'hides' : 'shows up'}`)
     } else {
       const { id: placeId, name: placeName, countryName, region, lat, lng } = oneOf(places)
-      await db.travellers.update(id, { placeId, placeName: `${placeName}, ${countryName}`, region, lat, lng })
+      await db.travelers.update(id, { placeId, placeName: `${placeName}, ${countryName}`, region, lat, lng })
       console.log(`${name} goes to ${placeName}, ${countryName}`)
     }
     await new Promise((resolve) => setTimeout(resolve, Number(values.every)))

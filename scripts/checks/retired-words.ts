@@ -24,6 +24,7 @@ interface Pattern {
 }
 
 const caller = 'name the role: the caller, a client, a session, the server, a user, an unauthenticated request'
+const american = 'use American spelling'
 const told = 'name the operation: send, publish, notify, report, return, log'
 
 /** Applied to all text: comments, strings, code and documents. Matched without regard to case. */
@@ -31,6 +32,9 @@ const prose: readonly Pattern[] = [
   { pattern: /\b(?:whoever|whomever|nobody(?!')|somebody|everybody|anybody|strangers?)\b/gi, remedy: caller },
   { pattern: /\bthrown out\b/gi, remedy: 'write: revoked, signed out, disconnected, evicted' },
   { pattern: /\banew\b/gi, remedy: 'write: again' },
+  { pattern: /\b\w*(?:metre|colour|behaviour|favour|neighbour|honour)\w*/gi, remedy: american },
+  { pattern: /\b(?:cancel|travel|label|model)l(?:ed|ing|ers?)\b/gi, remedy: american },
+  { pattern: /\b(?:catalogue|centre|licence|judgement|artefact)s?\b|\bgrey\b/gi, remedy: american },
   { pattern: /\bof now\b/gi, remedy: 'write: current' },
   { pattern: /\btelephones?\b/gi, remedy: 'write: phone' },
   { pattern: /\bbelongs? into\b/gi, remedy: 'write: belongs in' },

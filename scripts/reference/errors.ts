@@ -1,4 +1,4 @@
-/** docs/reference/errors.md: every error over HTTP and WebSockets, from the catalogue in `error-codes.ts`. */
+/** docs/reference/errors.md: every error over HTTP and WebSockets, from the catalog in `error-codes.ts`. */
 import { httpErrors, type Retry, socketErrors } from '../../packages/server/src/error-codes.ts'
 import { table } from './realtime.ts'
 

@@ -72,7 +72,7 @@ export const typeOf = ({ name, members }: Shape): string => {
 
 function errorsLine({ name, errors }: Shape): readonly string[] {
   const unknown = errors.find((code) => !Object.hasOwn(socketErrors, code))
-  if (unknown !== undefined) throw new Error(`${name}: ${unknown} is not in the catalogue of errors`)
+  if (unknown !== undefined) throw new Error(`${name}: ${unknown} is not in the catalog of errors`)
   return errors.length === 0 ? [] : [`Errors: ${errors.map((code) => `\`${code}\``).join(', ')}.`]
 }
 

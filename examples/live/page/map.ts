@@ -10,22 +10,22 @@ const token = takeToken()
 const plinth = createClient<typeof config>(process.env.PLINTH_URL as string, [records, live], {
   getToken: () => token,
 })
-const { places, travellers } = plinth.db()
+const { places, travelers } = plinth.db()
 const userId = token && ownerOf(token)
 
-type Traveller = Awaited<ReturnType<typeof travellers.get>>
+type Traveler = Awaited<ReturnType<typeof travelers.get>>
 type Place = Pick<Awaited<ReturnType<typeof places.get>>, 'id' | 'name' | 'countryName' | 'region' | 'lat' | 'lng'>
-type Region = Traveller['region']
+type Region = Traveler['region']
 
 const landscape: Place[] = []
 
 /** The travelers that the page shows, by id. */
-let shown = new Map<string, Traveller>()
+let shown = new Map<string, Traveler>()
 const marks = new Map<string, SVGGElement>()
 
 /** Shows the travelers of a region, or of the world. Returns the function that stops it. */
 function watch(region: Region | ''): () => void {
-  const query = region ? travellers.where('region', '==', region) : travellers
+  const query = region ? travelers.where('region', '==', region) : travelers
   const list = query.sort('name').limit(1000).live()
   let before = 'loading'
   const update = () => {
@@ -44,32 +44,32 @@ function watch(region: Region | ''): () => void {
   return stop
 }
 
-function show(items: readonly Traveller[]): void {
-  shown = new Map(items.map((traveller) => [traveller.id, traveller]))
+function show(items: readonly Traveler[]): void {
+  shown = new Map(items.map((traveler) => [traveler.id, traveler]))
   for (const [id, mark] of marks)
     if (!shown.has(id)) {
       mark.remove()
       marks.delete(id)
     }
-  for (const traveller of items) {
-    const mark = marks.get(traveller.id) ?? createMark(traveller.id)
-    marks.set(traveller.id, mark)
-    moveMark(mark, traveller)
+  for (const traveler of items) {
+    const mark = marks.get(traveler.id) ?? createMark(traveler.id)
+    marks.set(traveler.id, mark)
+    moveMark(mark, traveler)
   }
   find('list').replaceChildren(...items.map(createLine))
   find('count').textContent = String(items.length)
 }
 
-function createLine(traveller: Traveller): HTMLLIElement {
-  const line = make('li', {}, `${traveller.name} `, make('span', {}, whereIs(traveller)))
-  if (traveller.userId === userId) line.append(...createButtons(traveller))
+function createLine(traveler: Traveler): HTMLLIElement {
+  const line = make('li', {}, `${traveler.name} `, make('span', {}, whereIs(traveler)))
+  if (traveler.userId === userId) line.append(...createButtons(traveler))
   return line
 }
 
 /** An optimistic update shows at once, and is taken back if the server refuses it. */
-function createButtons({ id, shared }: Traveller): HTMLButtonElement[] {
-  const update = (changes: Parameters<typeof travellers.update>[1]) => () =>
-    void travellers.optimistic.update(id, changes).catch((error) => log('refused', error.message))
+function createButtons({ id, shared }: Traveler): HTMLButtonElement[] {
+  const update = (changes: Parameters<typeof travelers.update>[1]) => () =>
+    void travelers.optimistic.update(id, changes).catch((error) => log('refused', error.message))
   const travel = () => {
     const place = landscape[Math.floor(Math.random() * landscape.length)] as Place
     const { id: placeId, name, countryName, region, lat, lng } = place
@@ -82,13 +82,13 @@ function createButtons({ id, shared }: Traveller): HTMLButtonElement[] {
 }
 
 /** Logs the differences between the travelers on the page and these. Rows that have not changed are the same object. */
-function logChanges(items: readonly Traveller[]): void {
+function logChanges(items: readonly Traveler[]): void {
   const gone = new Map(shown)
-  for (const traveller of items) {
-    const before = shown.get(traveller.id)
-    gone.delete(traveller.id)
-    if (!before) log(traveller.name, `added: ${whereIs(traveller)}`, 'added')
-    else if (whereIs(before) !== whereIs(traveller)) log(traveller.name, `modified: ${whereIs(traveller)}`, 'modified')
+  for (const traveler of items) {
+    const before = shown.get(traveler.id)
+    gone.delete(traveler.id)
+    if (!before) log(traveler.name, `added: ${whereIs(traveler)}`, 'added')
+    else if (whereIs(before) !== whereIs(traveler)) log(traveler.name, `modified: ${whereIs(traveler)}`, 'modified')
   }
   for (const { name } of gone.values()) log(name, 'removed from this view', 'removed')
 }
@@ -98,7 +98,7 @@ function log(words: string, quietWords: string, className = ''): void {
   if (find('log').children.length > logLines) find('log').lastElementChild?.remove()
 }
 
-const whereIs = ({ placeName, shared }: Traveller): string => (shared ? placeName : `${placeName}, hidden from others`)
+const whereIs = ({ placeName, shared }: Traveler): string => (shared ? placeName : `${placeName}, hidden from others`)
 
 function showStatus(status: string, pending: number): void {
   const texts: Record<string, string> = { live: 'live', closed: 'the token is no longer valid' }

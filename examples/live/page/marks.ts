@@ -17,11 +17,11 @@ export function drawPlaces(places: readonly Position[]): void {
 export function createMark(id: string): SVGGElement {
   const mark = createSvg(
     'g',
-    { 'data-traveller': id },
+    { 'data-traveler': id },
     createSvg('circle', { r: 2.2 }),
     createSvg('text', { x: 3.4, y: 1.7 }),
   )
-  find('travellers').append(mark)
+  find('travelers').append(mark)
   return mark
 }
 
@@ -29,7 +29,7 @@ export function moveMark(
   mark: SVGGElement,
   { name, placeId, shared, lat, lng }: Position & { name: string; placeId: string; shared: boolean },
 ): void {
-  mark.setAttribute('class', shared ? 'traveller' : 'traveller hidden')
+  mark.setAttribute('class', shared ? 'traveler' : 'traveler hidden')
   mark.dataset.place = placeId
   mark.style.transform = `translate(${lng}px, ${northUp(lat)}px)`
   if (mark.lastElementChild) mark.lastElementChild.textContent = name

@@ -235,7 +235,7 @@ type IsIn<Name, Value> = readonly [field: Name, op: 'in' | 'not in', value: read
 type Compares<Name, Value> = readonly [field: Name, op: '>' | '>=' | '<' | '<=', value: Value]
 type Contains<Name, Value> = readonly [field: Name, op: 'contains', value: Value]
 
-/** A row of a query with another condition: `near` adds the distance from its center, in metres. */
+/** A row of a query with another condition: `near` adds the distance from its center, in meters. */
 export type Measured<Row, Name, Operator> = Operator extends 'near'
   ? Name extends `${string}.${string}`
     ? Row

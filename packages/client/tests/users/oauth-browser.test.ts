@@ -155,7 +155,7 @@ describeInBrowser('sign-in through a provider', 'providers in a browser', (progr
   test('the error of a provider is the error of the call', async () => {
     const signing = browser.click(signIn, true)
     await opened
-    chosen('cancelling')
+    chosen('canceling')
     expect(await signing).toBe('access-denied')
     expect(await browser.run(isPopupClosed)).toBe(true)
   })
@@ -209,7 +209,7 @@ describeInBrowser('sign-in through a provider', 'providers in a browser', (progr
     const left = browser.run(signIn, false).catch(() => null)
     await opened
     const returned = started()
-    chosen('cancelling')
+    chosen('canceling')
     expect(await returned).toBe('access-denied')
     await left
     expect(await browser.run(() => (globalThis as Page).client.auth.completeRedirect())).toBeNull()

@@ -10,7 +10,7 @@ import type { RecentLog } from './recent-log.ts'
 
 type LogFields = Readonly<Record<string, unknown>>
 
-/** Logs events of the catalogue, each at its level and with its fields. */
+/** Logs events of the catalog, each at its level and with its fields. */
 export interface Log {
   debug<Event extends LogEventOf<'debug'>>(event: Event, fields: LogEventFields<Event>): void
   info<Event extends LogEventOf<'info'>>(event: Event, fields: LogEventFields<Event>): void

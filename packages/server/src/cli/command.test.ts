@@ -6,7 +6,7 @@ import { describeFailure } from './failure.ts'
 const command: Command = {
   name: 'paint',
   summary: 'Paint a wall',
-  operands: ['<wall>', '[colour]'],
+  operands: ['<wall>', '[color]'],
   options: { brush: { value: '<width>', help: 'How wide' }, dry: { help: 'Only say what would be done' } },
   details: 'Walls are patient.',
   run: () => 0,
@@ -48,7 +48,7 @@ describe('a call', () => {
 test('the help of a command', () => {
   expect(formatHelp(command)).toBe(`Paint a wall.
 
-Usage: plinth paint <wall> [colour] [options]
+Usage: plinth paint <wall> [color] [options]
 
 Options:
   --brush <width>  How wide

@@ -31,7 +31,7 @@ export const relationDepthMax = 3
 /** Relations that the conditions of a group go through in all: each is a sub-select per row. */
 export const filterRelationsMax = 10
 /** Half the Earth's circumference, 20,015 km: no two places are farther apart. */
-export const nearMetresMax = 20_016_000
+export const nearMetersMax = 20_016_000
 /** Corners of a polygon, and of all polygons of a group: SQLite compiles 200 sides in 20 ms, 400 in 110 ms. */
 export const polygonPointsMax = 100
 export const filterPolygonPointsMax = 200

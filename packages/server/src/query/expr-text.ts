@@ -2,7 +2,7 @@
 import { clauseListValuesMax, clauseTextCharsMax, clauseValueCharsMax } from '../limits/api.ts'
 import type { Expr, OuterField, Scalar } from './expr.ts'
 import type { Area } from './geo/area.ts'
-import { metresOf } from './geo/sphere.ts'
+import { metersOf } from './geo/sphere.ts'
 
 export const cut = (text: string, charsMax: number): string =>
   text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`
@@ -17,7 +17,7 @@ function listText(values: readonly Scalar[]): string {
 
 const areaText = (area: Area): string =>
   area.kind === 'circle'
-    ? `near [${area.center.join(', ')}, "${Math.round(metresOf(area.most))}m"]`
+    ? `near [${area.center.join(', ')}, "${Math.round(metersOf(area.most))}m"]`
     : `within a ${area.kind}`
 
 /** `self` is the row that the fields belong to, `outer` the row around the `exists` that the tree is in. */

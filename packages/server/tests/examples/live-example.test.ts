@@ -12,8 +12,8 @@ const tokenOf = (name: string): string => example.demo(name).replace('Authorizat
 /** Runs in a page: resolves once it shows exactly these travelers at these places; rejects after a timeout. */
 function untilShown(expected: Readonly<Record<string, string>>): Promise<void> {
   const shown = () => {
-    const marks = [...document.querySelectorAll<SVGElement>('[data-traveller]')]
-    const entries = marks.map(({ dataset }) => [dataset.traveller, dataset.place] as const)
+    const marks = [...document.querySelectorAll<SVGElement>('[data-traveler]')]
+    const entries = marks.map(({ dataset }) => [dataset.traveler, dataset.place] as const)
     return JSON.stringify(Object.fromEntries(entries.sort(([a = ''], [b = '']) => (a < b ? -1 : 1))))
   }
   return new Promise((resolve, reject) => {
@@ -43,7 +43,7 @@ async function lastMessage(name: string): Promise<string> {
 
 /** Runs in a page: how often it has listed the view, and resumed without listing it. */
 async function readCounters(): Promise<readonly [listings: number, recovered: number]> {
-  const listings = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/tables/travellers?'))
+  const listings = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/tables/travelers?'))
   const lines = [...document.querySelectorAll('#log li')]
   return [listings.length, lines.filter(({ textContent }) => textContent?.includes('nothing was missed')).length]
 }
@@ -76,13 +76,13 @@ describeInBrowser('the live example', 'two windows', (chromium) => {
   async function view(token: string | null, region: string | null = null): Promise<Record<string, string>> {
     const filter = region === null ? '' : `&filter=${encodeURIComponent(JSON.stringify([['region', '==', region]]))}`
     const headers: Record<string, string> = token === null ? {} : { Authorization: `Bearer ${token}` }
-    const response = await fetch(`${example.demo('DB')}/travellers?sort=id:asc${filter}`, { headers })
+    const response = await fetch(`${example.demo('DB')}/travelers?sort=id:asc${filter}`, { headers })
     const { items } = (await response.json()) as { items: { id: string; placeId: string }[] }
     return Object.fromEntries(items.map(({ id, placeId }) => [id, placeId]))
   }
 
   async function change(id: string, changes: object, name = 'MARIE'): Promise<void> {
-    const response = await fetch(`${example.demo('DB')}/travellers/${id}`, {
+    const response = await fetch(`${example.demo('DB')}/travelers/${id}`, {
       method: 'PATCH',
       headers: { Authorization: `Bearer ${tokenOf(name)}`, 'Content-Type': 'application/json' },
       body: JSON.stringify(changes),

@@ -122,10 +122,10 @@ describe('the program', () => {
     expect(existsSync(join(folder, 'web/src/main.ts'))).toBe(true)
   })
 
-  test('creates nothing when a prompt is cancelled', async () => {
+  test('creates nothing when a prompt is canceled', async () => {
     const { folder } = newProject()
     const { code, out } = await createAtTerminal(folder, ['web\r', '\x03'])
-    expect(out).toContain('Cancelled; nothing was created.')
+    expect(out).toContain('Canceled; nothing was created.')
     expect(code).toBe(1)
     expect(readdirSync(folder)).toEqual(['package.json'])
   })

@@ -21,7 +21,7 @@ describeServer('SQL limits', { config: { databases, sql } }, (server) => {
     await server.service.post(posts, { id: 'a' })
   })
 
-  test('[SQL-16, SQL-17] an endless statement is cancelled, and does not delay other requests', async () => {
+  test('[SQL-16, SQL-17] an endless statement is canceled, and does not delay other requests', async () => {
     let isOver = false
     const running = exec(server, `${endless} SELECT count(*) FROM c`).finally(() => {
       isOver = true
@@ -47,7 +47,7 @@ describeServer('SQL limits', { config: { databases, sql } }, (server) => {
     expect((await exec(server, 'SELECT count(*) AS n FROM t')).body.results).toEqual([{ n: 10 }])
   })
 
-  test('[SQL-16] an endless write is cancelled and rolled back, and the next write succeeds', async () => {
+  test('[SQL-16] an endless write is canceled and rolled back, and the next write succeeds', async () => {
     await exec(server, 'DELETE FROM t')
     await exec(server, "INSERT INTO t VALUES (1, 'before')")
     const running = exec(server, `INSERT INTO t SELECT x, 'x' FROM (${endless} SELECT x FROM c) AS c`)
@@ -119,7 +119,7 @@ describeServer(
   (server) => {
     beforeAll(() => exec(server, 'CREATE TABLE t (a INTEGER, b TEXT)', [], 'small'))
 
-    test('[SQL-18] a statement that needs too much memory is cancelled', async () => {
+    test('[SQL-18] a statement that needs too much memory is canceled', async () => {
       const blobs =
         'WITH RECURSIVE c(x) AS (SELECT randomblob(100000) UNION ALL SELECT randomblob(100000) FROM c LIMIT 20000)'
       const { status, body } = await exec(

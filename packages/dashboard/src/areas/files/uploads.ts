@@ -1,4 +1,4 @@
-/** Uploads into one folder: one after the other, each with its progress, cancelled when the page is left. */
+/** Uploads into one folder: one after the other, each with its progress, canceled when the page is left. */
 import { useEffect, useRef, useState } from 'react'
 import { client } from '../../app/transport.ts'
 import { useToasts } from '../../design/toast.tsx'

@@ -14,7 +14,7 @@ export interface BlobsUnderTest {
 
 export const newId = (): string => crypto.randomUUID()
 
-/** The same bytes for the same seed, unlike their neighbours at any distance that matters. */
+/** The same bytes for the same seed, unlike their neighbors at any distance that matters. */
 export function makeBytes(size: number, seed = 1): Uint8Array<ArrayBuffer> {
   const words = new Uint32Array(Math.ceil(size / 4))
   for (let at = 0, state = seed; at < words.length; at++) {

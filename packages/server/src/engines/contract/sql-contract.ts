@@ -76,7 +76,7 @@ export function describeSql(name: string, open: () => Promise<SqlUnderTest>): vo
       expect(await ids(again)).toEqual(['a'])
     })
 
-    withEngine('a throw undoes all of a write and nothing of its neighbours', async (_, database, { put }) => {
+    withEngine('a throw undoes all of a write and nothing of its neighbors', async (_, database, { put }) => {
       const outcomes = await Promise.allSettled([
         database.write((tx) => tx.run(put('a', 1))),
         database.write(async (tx) => {

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { createBoundedFetch, readAtMost } from './bounded-fetch.ts'
 
-const cancelled = Promise.withResolvers<void>()
+const canceled = Promise.withResolvers<void>()
 const server = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
@@ -19,7 +19,7 @@ const server = Bun.serve({
             controller.enqueue(new Uint8Array(600))
           },
           cancel() {
-            cancelled.resolve()
+            canceled.resolve()
           },
         }),
       ),
@@ -53,7 +53,7 @@ describe('a request to a provider', () => {
   test('[OAUTH-6] rejects a response that is too large without reading the rest', async () => {
     await expect(fetchFrom(`${origin}/large`)).rejects.toThrow('larger than 1000 bytes')
     await expect(fetchFrom(`${origin}/endless`)).rejects.toThrow('larger than 1000 bytes')
-    await cancelled.promise
+    await canceled.promise
   })
 
   test('[OAUTH-6] does not decompress, so that a small response cannot expand', async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { geoRangesMax, nearMetresMax } from '../../limits/api.ts'
+import { geoRangesMax, nearMetersMax } from '../../limits/api.ts'
 import { AreaError, cellsOf, isInArea, parseCircle, parseWithin } from './area.ts'
 import { cellOf } from './cells.ts'
-import { chordSquared, findLocation, type LonLat, metresOf, vectorOf } from './sphere.ts'
+import { chordSquared, findLocation, type LonLat, metersOf, vectorOf } from './sphere.ts'
 
 const radiusM = 6_371_008.8
 const radians = (degrees: number): number => (degrees * Math.PI) / 180
@@ -20,7 +20,7 @@ const degrees = (most: number): fc.Arbitrary<number> =>
 const location: fc.Arbitrary<LonLat> = fc.tuple(degrees(180), degrees(90)).map((one) => findLocation(one) as LonLat)
 const runs = { numRuns: 3000 }
 
-const distance = (a: LonLat, b: LonLat): number => metresOf(chordSquared(vectorOf(a), vectorOf(b)))
+const distance = (a: LonLat, b: LonLat): number => metersOf(chordSquared(vectorOf(a), vectorOf(b)))
 
 /** Points of a star around a center: a polygon that does not cross itself. */
 const star: fc.Arbitrary<LonLat[]> = fc
@@ -49,7 +49,7 @@ const windings = ([x, y]: LonLat, ring: readonly LonLat[]): number =>
 const isCovered = (one: LonLat, area: Parameters<typeof cellsOf>[0]): boolean =>
   cellsOf(area).some(({ first, last }) => cellOf(one) >= first && cellOf(one) <= last)
 
-test('[DB-GEO-7] distances are those of great circles, within a centimetre', () => {
+test('[DB-GEO-7] distances are those of great circles, within a centimeter', () => {
   fc.assert(
     fc.property(location, location, (a, b) => {
       const far = greatCircle(a, b)
@@ -81,10 +81,10 @@ test.each<[LonLat, LonLat]>([
 
 test('[DB-GEO-7] near agrees with the distance, and its cells have every place in it', () => {
   fc.assert(
-    fc.property(location, location, fc.double({ min: 0, max: 20_000_000, noNaN: true }), (center, one, metres) => {
-      const area = parseCircle([...center, `${metres.toFixed(3)}m`])
+    fc.property(location, location, fc.double({ min: 0, max: 20_000_000, noNaN: true }), (center, one, meters) => {
+      const area = parseCircle([...center, `${meters.toFixed(3)}m`])
       const far = greatCircle(center, one)
-      if (Math.abs(far - metres) > 1) expect(isInArea(one, area)).toBe(far < metres)
+      if (Math.abs(far - meters) > 1) expect(isInArea(one, area)).toBe(far < meters)
       if (isInArea(one, area)) expect(isCovered(one, area)).toBe(true)
       expect(isInArea(center, area)).toBe(true)
       expect(isCovered(center, area)).toBe(true)
@@ -98,7 +98,7 @@ test('[DB-GEO-7] half the circumference reaches every place', () => {
   fc.assert(
     fc.property(location, ([lon, lat]) => {
       const opposite: LonLat = [lon > 0 ? lon - 180 : lon + 180, -lat]
-      expect(isInArea(opposite, parseCircle([lon, lat, `${nearMetresMax}m`]))).toBe(true)
+      expect(isInArea(opposite, parseCircle([lon, lat, `${nearMetersMax}m`]))).toBe(true)
     }),
   )
 })

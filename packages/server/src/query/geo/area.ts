@@ -2,7 +2,7 @@
  * Areas of the conditions `near` and `within`: their operands, whether a place is in one, and the cells that cover it.
  * `geo-sql` is the same as SQL. Pure.
  */
-import { indexedShareMax, nearMetresMax } from '../../limits/api.ts'
+import { indexedShareMax, nearMetersMax } from '../../limits/api.ts'
 import { type CellRange, coverOf, type Overlap, type Rectangle, shareOf } from './cells.ts'
 import { isInPolygon, isInRectangle, type Polygon, parsePolygon, polygonOverlap } from './polygon.ts'
 import {
@@ -43,18 +43,18 @@ export class AreaError extends Error {
   }
 }
 
-const metresPerUnit: Readonly<Record<string, number>> = { m: 1, km: 1000, mi: 1609.344 }
+const metersPerUnit: Readonly<Record<string, number>> = { m: 1, km: 1000, mi: 1609.344 }
 const distancePattern = /^(\d{1,9}(?:\.\d{1,9})?)(m|km|mi)$/
 
-/** Metres in a text such as `5km`. Throws `AreaError`. */
+/** Meters in a text such as `5km`. Throws `AreaError`. */
 function parseDistance(value: unknown): number {
   const [, digits, unit = ''] = (typeof value === 'string' && distancePattern.exec(value)) || []
   if (digits === undefined)
     throw new AreaError('type', 'the distance must be a number with the unit m, km or mi, such as "5km"')
-  const metres = Number(digits) * (metresPerUnit[unit] as number)
-  if (metres > nearMetresMax)
-    throw new AreaError('max', `the distance must be at most ${nearMetresMax / 1000}km, half the Earth's circumference`)
-  return metres
+  const meters = Number(digits) * (metersPerUnit[unit] as number)
+  if (meters > nearMetersMax)
+    throw new AreaError('max', `the distance must be at most ${nearMetersMax / 1000}km, half the Earth's circumference`)
+  return meters
 }
 
 /** The operand of `near`: `[longitude, latitude, distance]`. Throws `AreaError`. */
@@ -67,11 +67,11 @@ export function parseCircle(value: unknown): Circle {
 }
 
 /** The places within a distance of one. */
-export const circleAround = (center: LonLat, metres: number): Circle => ({
+export const circleAround = (center: LonLat, meters: number): Circle => ({
   kind: 'circle',
   center,
   vector: vectorOf(center),
-  most: chordSquaredOf(metres),
+  most: chordSquaredOf(meters),
 })
 
 /** The operand of `within`: the south-western and north-eastern corner of a box, or a polygon. Throws `AreaError`. */

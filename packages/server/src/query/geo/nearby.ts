@@ -2,7 +2,7 @@
 import type { Expr } from '../expr.ts'
 import type { Row } from '../matches.ts'
 import type { Circle } from './area.ts'
-import { chordSquared, isLonLat, metresOf, vectorOf } from './sphere.ts'
+import { chordSquared, isLonLat, metersOf, vectorOf } from './sphere.ts'
 
 /** By geo field, in the order of the request. */
 export type Nearby = ReadonlyMap<string, Circle>
@@ -17,12 +17,12 @@ export function nearbyOf(conditions: readonly Expr[]): Nearby {
   return found.size === 0 ? nowhere : found
 }
 
-/** The distance of each field's place from its center in metres; null without a place. */
+/** The distance of each field's place from its center in meters; null without a place. */
 export function distancesOf(record: Row, nearby: Nearby): Record<string, number | null> {
   const distances: Record<string, number | null> = {}
   for (const [field, { vector }] of nearby) {
     const location = record[field]
-    distances[field] = isLonLat(location) ? metresOf(chordSquared(vectorOf(location), vector)) : null
+    distances[field] = isLonLat(location) ? metersOf(chordSquared(vectorOf(location), vector)) : null
   }
   return distances
 }

@@ -9,8 +9,8 @@ import type { LonLat } from './sphere.ts'
 const longitude = fc.constantFrom(-180, -179.999, -90, 0, 13.4, 13.41, 90, 179.999, 180)
 const latitude = fc.constantFrom(-90, -89.999, -45, 0, 52.5, 52.51, 89.999, 90)
 export const location: fc.Arbitrary<LonLat> = fc.tuple(longitude, latitude)
-const metres = fc.constantFrom('0m', '1m', '1km', '1.5km', '700mi', '5000km', '10008km', '20016km')
-export const circle = fc.tuple(longitude, latitude, metres).map(parseCircle)
+const meters = fc.constantFrom('0m', '1m', '1km', '1.5km', '700mi', '5000km', '10008km', '20016km')
+export const circle = fc.tuple(longitude, latitude, meters).map(parseCircle)
 export const boxed = fc.tuple(location, location).map(([a, b]) =>
   parseWithin([
     [Math.min(a[0], b[0]), Math.min(a[1], b[1])],

@@ -13,7 +13,7 @@ export interface Vector {
   readonly z: number
 }
 
-/** The mean radius of the Earth (IUGG), in metres. */
+/** The mean radius of the Earth (IUGG), in meters. */
 const earthRadiusM = 6_371_008.8
 
 const radiansPerDegree = Math.PI / 180
@@ -83,16 +83,16 @@ export function chordSquared(a: Vector, b: Vector): number {
 /** More than any squared chord, in spite of rounding. */
 export const beyondAllChords = 5
 
-/** The squared chord of a great-circle distance in metres; `beyondAllChords` for half the circumference and more. */
-export function chordSquaredOf(metres: number): number {
-  const half = metres / (2 * earthRadiusM)
+/** The squared chord of a great-circle distance in meters; `beyondAllChords` for half the circumference and more. */
+export function chordSquaredOf(meters: number): number {
+  const half = meters / (2 * earthRadiusM)
   if (half >= Math.PI / 2) return beyondAllChords
   const chord = 2 * Math.sin(half)
   return chord * chord
 }
 
-/** The distance of a squared chord in metres, to the millimetre. */
-export const metresOf = (squared: number): number =>
+/** The distance of a squared chord in meters, to the millimeter. */
+export const metersOf = (squared: number): number =>
   Math.round(2 * earthRadiusM * Math.asin(Math.min(1, Math.sqrt(squared) / 2)) * 1000) / 1000
 
 /** Whether a JSON value is a place. */

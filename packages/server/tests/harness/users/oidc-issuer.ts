@@ -25,7 +25,7 @@ export interface IssuerOptions {
   readonly isStrict?: boolean
 }
 
-/** Must be closed. The person `cancelling` cancels the sign-in. */
+/** Must be closed. The person `canceling` cancels the sign-in. */
 export async function openOidcIssuer({ redirectUris, isStrict = false }: IssuerOptions): Promise<OidcIssuer> {
   const client = { clientId: 'plinth', clientSecret: 'client-secret-of-plinth-0123456789' }
   const server = createServer()
@@ -55,7 +55,7 @@ export async function openOidcIssuer({ redirectUris, isStrict = false }: IssuerO
     if (!request.url?.startsWith('/interaction/')) return handle(request, response)
     const { params } = await provider.interactionDetails(request, response)
     const accountId = String(params.login_hint)
-    if (accountId === 'cancelling') {
+    if (accountId === 'canceling') {
       const cancellation = { error: 'access_denied', error_description: '<b>no</b>' }
       return provider.interactionFinished(request, response, cancellation)
     }

@@ -20,7 +20,7 @@ import { describeServer } from '../../harness/server.ts'
 describeServer('conditions on locations', { config }, (server) => {
   const list = useSpots(server)
 
-  test('[DB-GEO-7] items of lists and searches have their distances in metres', async () => {
+  test('[DB-GEO-7] items of lists and searches have their distances in meters', async () => {
     const filter = [near(berlin, '50km')]
     const expected = { alexanderplatz: 2593, potsdam: 25788 }
     for (const parameters of [

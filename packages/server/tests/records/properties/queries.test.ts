@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import { type Client, query } from '../../harness/client.ts'
 import { aggregateOf } from '../../harness/records/aggregate-oracle.ts'
 import type { Row as FlatRow } from '../../harness/records/filter-oracle.ts'
-import { isLocation, metresBetween } from '../../harness/records/queries/geo-oracle.ts'
+import { isLocation, metersBetween } from '../../harness/records/queries/geo-oracle.ts'
 import { type QueryCase, queryCase } from '../../harness/records/queries/query-cases.ts'
 import {
   computedOf,
@@ -86,13 +86,13 @@ function measuredItems(items: readonly Row[], all: readonly Row[], { query }: Re
     const expected = Object.fromEntries(
       [...centers].map(([name, center]) => {
         const location = all[at]?.[name]
-        return [name, isLocation(location) ? metresBetween(location, center) : null]
+        return [name, isLocation(location) ? metersBetween(location, center) : null]
       }),
     )
     expect(Object.keys(distances ?? {})).toEqual(Object.keys(expected))
-    for (const [name, metres] of Object.entries(distances ?? {}))
-      if (metres === null || expected[name] === null) expect(metres).toBe(expected[name])
-      else expect(Math.abs(metres - Number(expected[name]))).toBeLessThan(0.5)
+    for (const [name, meters] of Object.entries(distances ?? {}))
+      if (meters === null || expected[name] === null) expect(meters).toBe(expected[name])
+      else expect(Math.abs(meters - Number(expected[name]))).toBeLessThan(0.5)
     return item
   })
 }

@@ -210,11 +210,11 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(await allUsers(server)).not.toContainEqual(expect.objectContaining({ email: 'late@example.com' }))
     })
 
-    test('[OAUTH-6] a cancelled sign-in returns access-denied without text of the provider', async () => {
+    test('[OAUTH-6] a canceled sign-in returns access-denied without text of the provider', async () => {
       const before = await allUsers(server)
-      const { browser, url } = await callbackOf('corp', 'cancelling')
+      const { browser, url } = await callbackOf('corp', 'canceling')
       const fragment = await browser.openCallback(url)
-      expect(fragment).toEqual({ error: 'access-denied', message: 'The sign-in was cancelled' })
+      expect(fragment).toEqual({ error: 'access-denied', message: 'The sign-in was canceled' })
       expect(await allUsers(server)).toEqual(before)
     })
 

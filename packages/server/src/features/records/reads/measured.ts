@@ -12,7 +12,7 @@ const parsed = (stored: unknown): unknown => (typeof stored === 'string' ? JSON.
 const centersOf = (reader: RowReader, nearby: Nearby): Nearby | null =>
   nearby.size === 0 || reader.shows(memberName) ? null : nearby
 
-/** The item and its text with the distances, in metres by field, after all other members. */
+/** The item and its text with the distances, in meters by field, after all other members. */
 export function measured(
   { item, text }: Pick<PageWriter, 'item' | 'text'>,
   reader: RowReader,

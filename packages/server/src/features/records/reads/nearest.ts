@@ -7,13 +7,13 @@
 import type { PageRows } from '../../../engines/sql/page-query.ts'
 import { allOf, type Expr } from '../../../query/expr.ts'
 import { type Circle, circleAround } from '../../../query/geo/area.ts'
-import { metresOf } from '../../../query/geo/sphere.ts'
+import { metersOf } from '../../../query/geo/sphere.ts'
 import type { Sort, SortValue } from '../../../query/sort.ts'
 import type { Table } from '../../../query/table.ts'
 import type { RecordRow } from '../rows.ts'
 
 /** The first circle has the places of a town. */
-const firstMetres = 2000
+const firstMeters = 2000
 /** How much wider a circle at most is than the one before. */
 const growthMost = 8
 /** A circle that is not this many times narrower than the whole area would save less than a second query costs. */
@@ -48,12 +48,12 @@ export async function readNearest<Page extends Pick<PageRows<RecordRow>, 'rows' 
   const { circle } = first.from
   const { center, most } = circle
   const [start] = position ?? []
-  let metres = Math.max(firstMetres, typeof start === 'number' ? metresOf(start) * 2 : 0)
-  while (circleAround(center, metres * narrowerLeast).most < most) {
-    const area = circleAround(center, metres)
+  let meters = Math.max(firstMeters, typeof start === 'number' ? metersOf(start) * 2 : 0)
+  while (circleAround(center, meters * narrowerLeast).most < most) {
+    const area = circleAround(center, meters)
     const page = await read(narrowed(condition, circle, { kind: 'geo', field: first.field, area }))
     if (!page || page.isCut || page.rows.length >= limit) return page
-    metres *= growthAfter(page.rows.length, limit)
+    meters *= growthAfter(page.rows.length, limit)
   }
   return read(condition)
 }

@@ -32,7 +32,7 @@ const errorMessages: Readonly<Record<OAuthError, string>> = {
   'account-exists': 'An account with this email exists. Sign in to it and link the provider there',
   'account-disabled': 'Account is disabled',
   'signup-disabled': 'Sign-up is disabled',
-  'access-denied': 'The sign-in was cancelled',
+  'access-denied': 'The sign-in was canceled',
   'provider-error': 'The provider could not be reached, or its response was invalid',
 }
 

@@ -114,8 +114,8 @@ const linkShape = z.object({
 
 const purpose = 'oauth-state'
 const statePattern = /^[\w-]{43}$/
-/** Errors that mean the user cancelled. Apple sends the second one. */
-const cancelled = new Set(['access_denied', 'user_cancelled_authorize'])
+/** Errors that mean the user canceled. Apple sends the second one. */
+const canceled = new Set(['access_denied', 'user_cancelled_authorize'])
 
 const flowNotFound = () =>
   badRequest('This sign-in has expired, was completed already, or started in another browser. Start it again')
@@ -172,7 +172,7 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
     },
 
     async finish({ provider, error, request, response, userId }, client) {
-      if (error !== undefined) return cancelled.has(error) ? 'access-denied' : 'provider-error'
+      if (error !== undefined) return canceled.has(error) ? 'access-denied' : 'provider-error'
       const profile = await orLogFailure(provider, async () => {
         const connection = await providers.connect(provider)
         return connection.fetchProfile(request, response)

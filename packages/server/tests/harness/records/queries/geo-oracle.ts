@@ -8,7 +8,7 @@ const radiusM = 6_371_008.8
 const radians = (degrees: number): number => (degrees * Math.PI) / 180
 
 /** The length of a great circle, by the formula that is exact at all distances. */
-export function metresBetween([lon1, lat1]: LonLat, [lon2, lat2]: LonLat): number {
+export function metersBetween([lon1, lat1]: LonLat, [lon2, lat2]: LonLat): number {
   const [a, b, turn] = [radians(lat1), radians(lat2), radians(lon2 - lon1)]
   const across = Math.cos(b) * Math.sin(turn)
   const along = Math.cos(a) * Math.sin(b) - Math.sin(a) * Math.cos(b) * Math.cos(turn)
@@ -16,14 +16,14 @@ export function metresBetween([lon1, lat1]: LonLat, [lon2, lat2]: LonLat): numbe
   return radiusM * Math.atan2(Math.hypot(across, along), inward)
 }
 
-/** Metres in a text such as `5km`. */
-const metresIn = (text: string): number => Number.parseFloat(text) * (text.endsWith('km') ? 1000 : 1)
+/** Meters in a text such as `5km`. */
+const metersIn = (text: string): number => Number.parseFloat(text) * (text.endsWith('km') ? 1000 : 1)
 
 /** More than rounding, and less than the distance between any two places of a test. */
 const slackM = 1e-6
 
 export const isNear = (place: unknown, [lon, lat, distance]: readonly [number, number, string]): boolean =>
-  isLocation(place) && metresBetween(place, [lon, lat]) <= metresIn(distance) + slackM
+  isLocation(place) && metersBetween(place, [lon, lat]) <= metersIn(distance) + slackM
 
 /** In a box of two corners with its edges, or in a polygon, on whose sides no place may be. */
 export function isWithin(place: unknown, corners: readonly LonLat[]): boolean {

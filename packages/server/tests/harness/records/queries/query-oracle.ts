@@ -2,7 +2,7 @@
  * An independent implementation of lists with rules, conditions on places and through relations, orders by distance and
  * `include`, on plain arrays: naive, without SQL and without the server's expression tree.
  */
-import { isLocation, isNear, isWithin, type LonLat, metresBetween } from './geo-oracle.ts'
+import { isLocation, isNear, isWithin, type LonLat, metersBetween } from './geo-oracle.ts'
 
 export type Value = string | number | boolean | null
 export type Row = Readonly<Record<string, unknown>>
@@ -96,14 +96,14 @@ export function centersOf(conditions: readonly Condition[]): ReadonlyMap<string,
   return centers
 }
 
-/** What a row is ordered by; places that are as far away to the millimetre are equally far. */
+/** What a row is ordered by; places that are as far away to the millimeter are equally far. */
 function keyIn(row: Row, field: string, centers: ReadonlyMap<string, LonLat>, descending: boolean): unknown {
   const [name = '', distance] = field.split('.')
   if (distance === undefined) return row[name] ?? null
   const [place, center] = [row[name], centers.get(name)]
   // Without a place a record is the last one in both directions.
   if (!isLocation(place) || !center) return descending ? -1 : Number.MAX_SAFE_INTEGER
-  return Math.round(metresBetween(place, center) * 1000)
+  return Math.round(metersBetween(place, center) * 1000)
 }
 
 /** Nulls first ascending and last descending; ties by id in the direction of the last key. */
