@@ -97,12 +97,14 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
       hooks: (namespace) => functions.hooks.of(namespace),
       background: () => functions.background,
       findCaller: (userId) => users.findCaller(userId),
+      dashboard: () => dashboard,
+      bulkJobs: () => functions.bulkJobs,
     }),
   )
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const sessions = await openDashboardSessions({ sql: engines.sql, clock: context.clock })
   const users: Users = keep(await usersOf(shared, { records, push, sessions, hooks: () => functions.authHooks() }))
-  const dashboard = keep(await openDashboardFor(deps, { users, sessions }))
+  const dashboard: Dashboard = keep(await openDashboardFor(deps, { users, sessions }))
   const storage = keep(storageOf(shared, { users, records, hooks: (namespace) => functions.hooks.of(namespace) }))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
@@ -153,16 +155,18 @@ const common = (context: AppContext) => ({
   log: context.log,
 })
 
-/** What of functions and users the records need; they are created later. */
+/** What of functions, users and the dashboard the records need; they are created later. */
 interface LaterOfRecords {
   readonly hooks: BeforeHooks['of']
   readonly background: () => Functions['background']
   readonly findCaller: Users['findCaller']
+  readonly dashboard: () => Dashboard
+  readonly bulkJobs: () => Functions['bulkJobs']
 }
 
 const recordsOf = (
   { context, engines, limiter, limits, ruleEvaluator }: Shared,
-  { hooks, background, findCaller }: LaterOfRecords,
+  { hooks, background, findCaller, dashboard, bulkJobs }: LaterOfRecords,
 ): Records =>
   createRecords({
     sql: engines.sql,
@@ -175,6 +179,11 @@ const recordsOf = (
     writeBudgetBytes: () => context.config.limits.writeBytes,
     countInstance: (caller) => countInstance(limiter, caller),
     hooks: { of: hooks },
+    bulk: {
+      jobs: bulkJobs,
+      findAdministrator: (actor) => dashboard().findAdministrator(actor),
+      recordEnd: (end) => dashboard().audit.recordJob({ ...end, action: 'records.bulk' }),
+    },
     rulesTools: {
       callers: { find: findCaller, seal: sealClaims },
       buckets: () => context.config.buckets,
@@ -285,6 +294,7 @@ const functionsOf = ({ context, engines, listener }: Shared, records: Records, r
     config: () => context.config,
     counters: engines.cluster,
     run,
+    runBulkJob: records.runBulkJob,
     url,
   })
 }

@@ -84,13 +84,14 @@ function findEndpoint(routes: Routes, method: string, path: string): Found {
   throw allowed.length === 0 || allowed.includes(method) ? notFound('Path') : methodNotAllowed(allowed)
 }
 
-interface Matched {
+export interface Matched {
   readonly path: string
   readonly query: string
   readonly params: Params
 }
 
-function createCall(internal: InternalRequest, { path, query, params }: Matched): OpenCall {
+/** The argument of a handler for a request that was matched to it. */
+export function createCall(internal: InternalRequest, { path, query, params }: Matched): OpenCall {
   const { method, target, caller, requestId, effectKey, functionName, address = '', signal } = internal
   const body = method === 'GET' || method === 'HEAD' ? null : (internal.body ?? null)
   const headers = headersOf(internal.headers, body)

@@ -1,4 +1,4 @@
-/** Limits of the dashboard: sessions, roles, the audit log, saved views, and the requests that it shows. */
+/** Limits of the dashboard: sessions, roles, the audit log, saved views, bulk jobs, and the requests that it shows. */
 import { KiB } from './units.ts'
 
 // Sessions
@@ -73,3 +73,21 @@ export const recentRequestCharsMax = 1000
 export const recentRequestsListed = 100
 /** The window of the counts on the first screen. */
 export const overviewWindowMs = 5 * 60 * 1000
+
+// Bulk jobs
+/** Records that one transaction of a bulk job changes: some tens of milliseconds of the writer. */
+export const bulkPageRecords = 500
+/** Bulk jobs that run at once, on all nodes: they share the writers with the application. */
+export const bulkJobsRunningMax = 2
+/** Unfinished bulk jobs, one per table; each one more is refused. */
+export const bulkJobsMax = 50
+/** Records that one job may change: about a day of work. */
+export const bulkRecordsMax = 100_000_000
+/** A job of more records needs a recent sign-in. */
+export const bulkWithoutSignInMax = 100
+/** Records that were refused, after which a job ends: the change does not fit the table. */
+export const bulkFailuresMax = 1000
+/** Of them, those that a job names. */
+export const bulkFailuresNamed = 20
+/** Jobs of a table that its list contains. */
+export const bulkJobsListed = 10

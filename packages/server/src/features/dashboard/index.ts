@@ -23,7 +23,13 @@ import { type Advice, createRequestEndpoints, type EngineFaults } from './reques
 import { createRecentRequests } from './requests/recent-requests.ts'
 import { createSessionEndpoints, type SignInMethods } from './session-endpoints.ts'
 import type { DashboardSessions } from './sessions.ts'
-import { type AdministratorAccount, createFindSession, createTarget, type DashboardTarget } from './sign-in.ts'
+import {
+  type AdministratorAccount,
+  createFindAdministrator,
+  createFindSession,
+  createTarget,
+  type DashboardTarget,
+} from './sign-in.ts'
 import { createViewEndpoints } from './views/views.ts'
 
 export interface DashboardDeps<Passkey> {
@@ -58,6 +64,8 @@ export interface Dashboard extends Feature {
   readonly recordRequest: RecordRequest
   /** Records what administrators and service keys change. */
   readonly audit: DashboardAudit
+  /** The administrator of a job that goes on after the request. */
+  readonly findAdministrator: ReturnType<typeof createFindAdministrator>
 }
 
 /** Records the outcome of actions that the previous server did not end as unknown. */
@@ -82,6 +90,7 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     access,
     audit,
     recordRequest: recent.record,
+    findAdministrator: createFindAdministrator(deps),
     endpoints: createAuditEndpoints({ reader, secret }),
     dashboardEndpoints: [
       ...createPage({ folder: deps.pageFolder }),

@@ -82,7 +82,11 @@ export const createTarget = ({ config, sessions }: Pick<SignInDeps, 'config' | '
 })
 
 /** The caller that an administrator is to the other features: a service key with the scopes of the role. */
-const callerOf = (account: AdministratorAccount, role: DashboardRole, session: DashboardSession): ServiceCaller =>
+const callerOf = (
+  account: AdministratorAccount,
+  role: DashboardRole,
+  session: Pick<DashboardSession, 'id' | 'createdAtMs'>,
+): ServiceCaller =>
   Object.freeze({
     kind: 'service',
     auth: null,
@@ -96,6 +100,23 @@ const callerOf = (account: AdministratorAccount, role: DashboardRole, session: D
       signedInAtMs: session.createdAtMs,
     }),
   })
+
+/**
+ * The caller that an administrator is for work that goes on after the request, with the current role; null for one who
+ * is disabled or may no longer write. The session may have ended.
+ */
+export const createFindAdministrator =
+  ({ config, findActive }: Pick<SignInDeps, 'config' | 'findActive'>) =>
+  async (given: {
+    readonly userId: string
+    readonly sessionId: string
+    readonly signedInAtMs: number
+  }): Promise<ServiceCaller | null> => {
+    const account = await findActive(given.userId)
+    const role = account && findRole(config(), account)
+    const { sessionId: id, signedInAtMs: createdAtMs } = given
+    return role && !role.isReadOnly ? callerOf(account, role, { id, createdAtMs }) : null
+  }
 
 /** The session of a cookie with the current role of its user. Reads both for each request: an end applies at once. */
 export const createFindSession =

@@ -18,17 +18,19 @@ import { enqueuedJob } from './dispatch/enqueued.ts'
 import { createPositions, type Positions } from './dispatch/positions.ts'
 import { jobsOfUserEvent, type UserHook } from './dispatch/user-hooks.ts'
 import { createTransactionJobs } from './jobs/enqueued-input.ts'
-import type { ClaimedJob, NewJob } from './jobs/job.ts'
+import type { NewJob } from './jobs/job.ts'
 import { createJobAdmin, type JobAdmin } from './jobs/job-admin.ts'
-import { type JobFunction, JobRunner } from './jobs/job-runner.ts'
+import { type JobFunction, JobRunner, type RunClaimed } from './jobs/job-runner.ts'
 import { createJobStore, type Enqueued, type JobStore } from './jobs/job-store.ts'
-import { type JobTables, prepareJobTables } from './jobs/migrations.ts'
+import { functionsNamespace, type JobTables, prepareJobTables } from './jobs/migrations.ts'
 import { createSchedules, type Schedule, type Schedules } from './schedules/schedules.ts'
 
 /** A function with jobs, and the name by which they are enqueued if it is a queue. */
 export interface BackgroundFunction extends JobFunction {
   readonly kind: NewJob['kind']
   readonly queue: string | null
+  /** Whether the tables of jobs are created for its first job only. */
+  readonly isOnDemand?: boolean
 }
 
 /** What the code in force declares. */
@@ -42,8 +44,7 @@ export interface Declared {
 export interface BackgroundDeps {
   readonly sql: Sql
   readonly logs: ChangeLogs
-  /** Performs an attempt; throws where it failed. */
-  readonly run: (job: ClaimedJob, signal: AbortSignal) => Promise<void>
+  readonly run: RunClaimed
   readonly clock: Clock
   readonly log: Log
   readonly random?: () => number
@@ -70,6 +71,8 @@ export class Background {
   #parts: Parts | null = null
   #opening: Promise<Parts> | null = null
   #declared: Declared = nothing
+  #namespaces: Namespaces = new Map()
+  #onDemand: Promise<Parts> | null = null
   #isStarted = false
 
   constructor(deps: BackgroundDeps) {
@@ -80,8 +83,8 @@ export class Background {
     return this.#declared
   }
 
-  /** Null until functions are declared. */
-  get parts(): Pick<Parts, 'admin' | 'runner' | 'dispatcher' | 'schedules'> | null {
+  /** Null until functions are declared or a job was added. */
+  get parts(): Omit<Parts, 'backlog' | 'positions'> | null {
     return this.#parts
   }
 
@@ -90,13 +93,34 @@ export class Background {
    * those that are served.
    */
   async configure(declared: Declared, namespaces: Namespaces): Promise<void> {
-    if (declared.functions.size === 0 && !this.#parts) return
+    this.#declared = declared
+    this.#namespaces = namespaces
+    const isNeeded = [...declared.functions.values()].some(({ isOnDemand }) => !isOnDemand)
+    if (this.#parts || isNeeded || (await this.#hasJobs())) await this.#apply(declared, namespaces)
+  }
+
+  /** The parts, which are created for the first job that the platform adds by itself. */
+  async openParts(): Promise<Pick<Parts, 'store' | 'admin' | 'runner' | 'tables'>> {
+    if (this.#parts) return this.#parts
+    this.#onDemand ??= this.#apply(this.#declared, this.#namespaces).finally(() => {
+      this.#onDemand = null
+    })
+    return this.#onDemand
+  }
+
+  /** Whether jobs may be stored. Where several nodes share a database, another one may add the first at any time. */
+  async #hasJobs(): Promise<boolean> {
+    const { sql } = this.#deps
+    return sql.circuit !== null || (await sql.namespaces()).includes(functionsNamespace)
+  }
+
+  /** Takes them into use. */
+  async #apply(declared: Declared, namespaces: Namespaces): Promise<Parts> {
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = null
       throw error
     })
     const parts = await this.#opening
-    this.#declared = declared
     const { clock, log } = this.#deps
     const jobsOf = createChangeHooks({ hooks: declared.hooks, nowMs: () => clock.now(), log })
     await parts.dispatcher.configure({
@@ -112,6 +136,7 @@ export class Background {
     this.#parts = parts
     if (this.#isStarted) await this.#begin(parts)
     parts.runner.wake(declared.functions.keys())
+    return parts
   }
 
   /** Begins to run jobs. To be called once the server can serve the requests of functions. */

@@ -13,6 +13,7 @@ import { secretsCachedMs } from '../../limits/functions.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { AuthHooks } from '../auth-hooks.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
+import type { BulkJobs, RunBulkJob } from '../bulk-jobs.ts'
 import type { Feature } from '../feature.ts'
 import { Background } from './background.ts'
 import { FunctionCode } from './code.ts'
@@ -23,6 +24,7 @@ import { createAuthHooks } from './hooks/auth-hooks.ts'
 import { createBeforeHooks } from './hooks/before-hooks.ts'
 import { createHostsEndpoint } from './host-list.ts'
 import { createInvoker, type Invoker } from './invoke/invoker.ts'
+import { createBulkJobs, createRunBulkJob } from './jobs/bulk-jobs.ts'
 import { declaredJobs } from './jobs/declared-jobs.ts'
 import { createEnqueueEndpoint } from './jobs/enqueue-endpoint.ts'
 import { createJobEndpoints } from './jobs/job-endpoints.ts'
@@ -48,6 +50,8 @@ export interface FunctionsDeps {
   readonly config: () => Config
   readonly counters: Counters
   readonly run: RunInternally
+  /** Runs the pages of bulk jobs. */
+  readonly runBulkJob: RunBulkJob
   readonly url: () => string
   readonly clock: Clock
   readonly log: Log
@@ -63,6 +67,8 @@ export interface Functions extends Feature {
   /** The functions that accounts call. */
   readonly authHooks: () => AuthHooks
   readonly background: Background
+  /** Jobs that change many records. */
+  readonly bulkJobs: BulkJobs
 }
 
 /** Serves no function before `configure`. */
@@ -85,6 +91,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       code: () => code.current,
       config,
       mails: deps.mails,
+      runBulkJob: (job, signal, closing) => runBulk(job, signal, closing),
       pause: (name) => background.pause(name),
       clock,
       webhookFetch: deps.webhookFetch,
@@ -92,6 +99,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     clock,
     log,
   })
+  const runBulk = createRunBulkJob(background, deps.runBulkJob)
   /** Takes what the code in force declares into use. */
   const configureBackground = (): Promise<void> =>
     background.configure(declaredJobs(code.current.definitions, config()), config().namespaces)
@@ -119,6 +127,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       registerJobMetrics(metrics, background)
     },
     background,
+    bulkJobs: createBulkJobs(background, clock),
     endpoints: [
       ...createFunctionEndpoints({ served: () => code.current.served, invoker, counters, url }),
       createLogEndpoint({ lines, secret, projectFolder }),

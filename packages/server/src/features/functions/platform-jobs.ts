@@ -1,4 +1,4 @@
-/** Runs jobs by kind: functions in a host, webhooks and mails in the server. */
+/** Runs jobs by kind: functions in a host; webhooks, mails and bulk jobs in the server. */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/config.ts'
 import type { BoundedFetch } from '../../engines/fetch/bounded-fetch.ts'
@@ -9,6 +9,7 @@ import type { LoadedFunctions } from './code.ts'
 import type { Invoker } from './invoke/invoker.ts'
 import type { ClaimedJob } from './jobs/job.ts'
 import { JobError } from './jobs/job-error.ts'
+import type { RunClaimed } from './jobs/job-runner.ts'
 import { sendMail } from './mail/mails.ts'
 import { runWebhookJob } from './webhooks/webhook-jobs.ts'
 import { webhookTarget } from './webhooks/webhook-target.ts'
@@ -23,14 +24,15 @@ export interface PlatformJobsDeps {
   readonly code: () => LoadedFunctions
   readonly config: () => Config
   readonly mails: Mails
+  readonly runBulkJob: RunClaimed
   readonly pause: (name: string) => Promise<void>
   readonly clock: Clock
   /** Makes the requests of webhooks in tests; null in use. */
   readonly webhookFetch: BoundedFetch | null
 }
 
-export function createRunPlatformJob(deps: PlatformJobsDeps): Run {
-  const { runJob, invoker, code, config, mails, pause, clock, webhookFetch } = deps
+export function createRunPlatformJob(deps: PlatformJobsDeps): RunClaimed {
+  const { runJob, runBulkJob, invoker, code, config, mails, pause, clock, webhookFetch } = deps
   const policy = () => ({ allow: config().outbound.allow, anyPort: true })
   const fetch = webhookFetch ?? createPublicFetch({ timeoutMs: webhookTimeoutMs, bytesMax: 0, policy, clock })
 
@@ -53,7 +55,8 @@ export function createRunPlatformJob(deps: PlatformJobsDeps): Run {
     }
   }
 
-  return async (job, signal) => {
+  return async (job, signal, closing) => {
+    if (job.kind === 'bulk') return runBulkJob(job, signal, closing)
     if (job.kind === 'webhook') return runWebhook(job, signal)
     if (job.kind === 'mail') return sendMail(mails, job)
     return runJob(job, signal)

@@ -13,9 +13,12 @@ import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
+import type { BulkJobs, RunBulkJob } from '../bulk-jobs.ts'
 import type { Feature } from '../feature.ts'
 import type { CheckTransactionJobs } from '../transaction-jobs.ts'
 import { createAggregates } from './aggregates/aggregate.ts'
+import { createBulkEndpoints } from './bulk/endpoints.ts'
+import { type BulkRunDeps, createRunBulkJob } from './bulk/run-bulk-job.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
 import { type AppendPlatformChange, createPlatformLog } from './changes/platform-log.ts'
 import type { LogBounds } from './changes/trim.ts'
@@ -60,13 +63,22 @@ export interface RecordsDeps {
   readonly limits: ResponseLimits
   /** What the tools for rules need of other features; without it there are no endpoints for them. */
   readonly rulesTools?: RulesTools
+  /** What bulk jobs need of other features; without it there are none. */
+  readonly bulk?: BulkTools
   /** The hooks that run before writes; null without any. */
   readonly hooks: BeforeHooks | null
   readonly clock: Clock
   readonly log: Log
 }
 
+/** Of the features that run jobs and know administrators. */
+interface BulkTools extends Pick<BulkRunDeps, 'findAdministrator' | 'recordEnd'> {
+  readonly jobs: () => BulkJobs
+}
+
 export interface Records extends Feature {
+  /** Runs the pages of bulk jobs. */
+  readonly runBulkJob: RunBulkJob
   readonly feed: ChangeFeed
   /** Resolves a table for one caller; see `Tables`. */
   readonly resolve: Tables['resolve']
@@ -81,6 +93,17 @@ export interface Records extends Feature {
 interface JobsOfTransactions {
   readonly checkJobs: CheckTransactionJobs
 }
+
+const bulkRunOf = (
+  { jobs, findAdministrator, recordEnd }: BulkTools,
+  writing: Pick<BulkRunDeps, 'tables' | 'runWrite'>,
+): RunBulkJob =>
+  createRunBulkJob({
+    ...writing,
+    findAdministrator,
+    recordEnd,
+    isCanceled: async (id) => (await jobs().find(id))?.state === 'canceled',
+  })
 
 const noJobs: JobsOfLogs & WriteObserver & JobsOfTransactions = {
   checkJobs: async () => [],
@@ -133,6 +156,8 @@ export function createRecords(deps: RecordsDeps): Records {
       transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),
       ...(deps.rulesTools ? createRulesEndpoints({ ...deps, ...deps.rulesTools, tables, totals, generate }) : []),
     ],
+    dashboardEndpoints: deps.bulk ? createBulkEndpoints({ resolve, jobs: deps.bulk.jobs, clock }) : [],
+    runBulkJob: deps.bulk ? bulkRunOf(deps.bulk, { tables, runWrite }) : async () => 'done',
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
     metrics(metrics) {
       const help = 'Transactions refused because a record or a list has changed since it was read.'

@@ -12,7 +12,9 @@ const bases = ['/api/db/:namespace/tables/:table', '/api/db/:namespace/:instance
 export const tablePaths = (rest = ''): string[] => bases.map((base) => base + rest)
 
 export const readScope = ({ table }: Params): string => readScopeOf(table)
-export const writeScope = ({ table }: Params): string => `db:table:${table}:write`
+/** The scope that a service key needs to write the rows of a table. */
+export const writeScopeOf = (tableName: string | undefined): string => `db:table:${tableName}:write`
+export const writeScope = ({ table }: Params): string => writeScopeOf(table)
 
 /** The table that the path of a request names, for its caller. Throws as `Tables.resolve`. */
 export type ResolveCall = (call: Call) => TableCall | Promise<TableCall>

@@ -11,9 +11,26 @@ export interface DashboardUse {
 }
 
 const everyRole = ['owner', 'editor', 'support', 'viewer']
+const writers = ['owner', 'editor']
 const open = { roles: [], isForEveryone: true } as const
 /** Signing in needs the page, but no session: without its header it is 403. */
 const page = (path: string) => ({ ...open, send: (client: Client) => client.post(path, {}) })
+
+const bulk = '/api/bulk/shared/tables/denied'
+const startBulk = async (client: Client): Promise<Answer> => {
+  const answer = await client.post(bulk, { action: 'delete', filter: [['id', '==', 'none']], limit: 1 })
+  // The table has one at a time.
+  if (answer.status !== 409) return answer
+  await untilNone(client)
+  return startBulk(client)
+}
+const untilNone = async (client: Client): Promise<void> => {
+  const { body } = await client.get(bulk)
+  if (body.jobs.some(({ state }: { state: string }) => state === 'waiting' || state === 'running'))
+    return untilNone(client)
+}
+/** The id of a job of an earlier test. */
+const bulkJob = async (client: Client): Promise<string> => (await client.get(bulk)).body.jobs?.[0]?.id ?? 'none'
 
 export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
   'dashboard.page': { ...open, send: (client) => client.get('') },
@@ -44,6 +61,16 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
       await client.request('PUT', '/api/views/data/other', { body: {} })
       return client.delete('/api/views/data/other')
     },
+  },
+  'dashboard.startBulkJob': { roles: writers, send: startBulk },
+  'dashboard.listBulkJobs': { roles: everyRole, send: (client) => client.get(bulk) },
+  'dashboard.getBulkJob': {
+    roles: everyRole,
+    send: async (client) => client.get(`${bulk}/${await bulkJob(client)}`),
+  },
+  'dashboard.cancelBulkJob': {
+    roles: writers,
+    send: async (client) => client.delete(`${bulk}/${await bulkJob(client)}`),
   },
   'dashboard.getSession': { roles: everyRole, send: (client) => client.get('/api/session') },
   'dashboard.signOut': { roles: everyRole, send: (client) => client.delete('/api/session') },

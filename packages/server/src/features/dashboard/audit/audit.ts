@@ -2,6 +2,7 @@
  * Records the actions of administrators and service keys. An action of an administrator is intended durably before it
  * begins, so that it leaves an entry even if the server is killed; one of a service key is recorded before its reply.
  */
+import { administratorPrefix } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
 import type { Log } from '../../../base/log.ts'
@@ -15,8 +16,16 @@ import type { AuditChain } from './chain.ts'
 import { type AuditRecord, contentOf } from './entry.ts'
 
 export interface DashboardAudit extends Audit {
+  /** Records how a job of an administrator has ended; adds nothing where it is recorded. */
+  recordJob(job: AuditedJob): Promise<void>
   /** Records that an administrator has signed in. */
   recordSignIn(user: { readonly id: string; readonly email: string | null }, call: SignInCall): Promise<void>
+}
+
+/** Work of an administrator that went on after the request; its id is that of the entry. */
+export interface AuditedJob extends Pick<AuditRecord, 'id' | 'target' | 'outcome' | 'requestId'>, AuditedChange {
+  readonly actor: { readonly userId: string; readonly email: string | null; readonly address: string }
+  readonly action: string
 }
 
 type SignInCall = Pick<Call, 'address' | 'path' | 'requestId'>
@@ -87,12 +96,27 @@ export function createAudit({ chain, clock, log }: AuditDeps): DashboardAudit {
       return reply
     },
 
+    async recordJob({ actor, before, after, target, ...job }) {
+      if (await chain.has(job.id)) return
+      const record: AuditRecord = {
+        ...job,
+        ...contentOf([{ before, after }], 1),
+        at: clock.now(),
+        actor: `${administratorPrefix}${actor.userId}`,
+        actorName: actor.email,
+        via: 'dashboard',
+        ip: actor.address,
+        target: target.slice(0, auditTargetCharsMax),
+      }
+      await chain.append(record, false)
+    },
+
     recordSignIn: ({ id, email }, { address, path, requestId }) =>
       chain.append(
         {
           id: newId(),
           at: clock.now(),
-          actor: `admin:${id}`,
+          actor: `${administratorPrefix}${id}`,
           actorName: email,
           via: 'dashboard',
           ip: address,

@@ -37,6 +37,8 @@ export interface AuditChain {
    * recovered meanwhile, nothing is appended, so that an action has one entry. Rejects with 503 when too many wait.
    */
   append(record: AuditRecord, intent: boolean): Promise<void>
+  /** Whether an entry has the id. */
+  has(id: string): Promise<boolean>
   /** Stores an intent; resolves once it is durable. */
   intend(record: AuditRecord): Promise<void>
   /** Removes an intent whose action was refused. */
@@ -143,6 +145,9 @@ export function createAuditChain({ database, log, entriesMax = auditEntriesMax }
   return {
     append,
     findStart,
+    async has(id) {
+      return (await database.all(sql`SELECT 1 FROM ${entries} WHERE id = ${id}`)).length > 0
+    },
     async intend(record) {
       await database.write((tx) =>
         tx.run(sql`INSERT INTO ${intents} (id, at, entry) VALUES (${record.id}, ${record.at}, ${textOf(record)})`),

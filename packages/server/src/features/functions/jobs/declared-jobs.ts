@@ -1,5 +1,6 @@
 /** What of the declared functions runs in the background: the functions with jobs, hooks after changes, schedules. */
 import type { Config } from '../../../config/config.ts'
+import { bulkJobsRunningMax } from '../../../limits/dashboard.ts'
 import { functionMailRetries, webhookPausesMs } from '../../../limits/function-deliveries.ts'
 import { functionRetries } from '../../../limits/function-jobs.ts'
 import type { BackgroundFunction, Declared } from '../background.ts'
@@ -8,10 +9,11 @@ import { findHookTarget } from '../definitions/hook-target.ts'
 import type { ChangeHook } from '../dispatch/change-hooks.ts'
 import { parseWhere } from '../dispatch/where.ts'
 import { mailFunction } from '../mail/mails.ts'
+import { bulkFunction } from './bulk-jobs.ts'
 
 type ChangeKinds = Extract<FunctionDefinition, { kind: 'onChange' | 'webhook' }>
 
-type Targets = Pick<Config, 'namespaces' | 'buckets'>
+type Targets = Pick<Config, 'namespaces' | 'buckets' | 'dashboard'>
 
 /** Null for a table that is not declared any more. */
 function hookOf(definition: ChangeKinds, config: Targets): ChangeHook | null {
@@ -56,6 +58,17 @@ function functionOf(definition: FunctionDefinition): BackgroundFunction | null {
   }
 }
 
+/** Changes of many records by administrators; not of the code, so that the list of functions has none. */
+const bulk: BackgroundFunction = {
+  name: bulkFunction,
+  kind: 'bulk',
+  queue: null,
+  retries: functionRetries,
+  concurrency: bulkJobsRunningMax,
+  rate: null,
+  isOnDemand: true,
+}
+
 /** Any function can send mails. */
 const mails: BackgroundFunction = {
   name: mailFunction,
@@ -69,6 +82,7 @@ const mails: BackgroundFunction = {
 export function declaredJobs(definitions: readonly FunctionDefinition[], config: Targets): Declared {
   const functions = definitions.map(functionOf).filter((one) => one !== null)
   if (definitions.length > 0) functions.push(mails)
+  if (config.dashboard !== null) functions.push(bulk)
   const changes = definitions.filter(({ kind }) => kind === 'onChange' || kind === 'webhook') as ChangeKinds[]
   const schedules = definitions.filter((definition) => definition.kind === 'schedule')
   const users = definitions.filter((definition) => definition.kind === 'onUser')

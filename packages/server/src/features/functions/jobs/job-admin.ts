@@ -8,9 +8,12 @@ import {
   functionJobsTrimRows,
 } from '../../../limits/function-jobs.ts'
 import type { JobKind, JobStatus } from './job.ts'
-import { lockKeys, promoteNext, storedError } from './job-leases.ts'
+import { lockKeys, promoteNext } from './job-leases.ts'
 import { createJobTotals, type JobCounts } from './job-totals.ts'
 import type { JobTables } from './migrations.ts'
+
+/** The error of a job that was canceled. */
+export const canceledError = 'Canceled'
 
 /** A job as it is stored; times are milliseconds since 1970. */
 export interface StoredJob {
@@ -144,7 +147,7 @@ export function createJobAdmin(tables: JobTables, clock: Clock): JobAdmin {
       change(id, async (tx, { status, function: name, key }) => {
         if (status === 'done' || status === 'dead') return 'refused'
         await tx.run(sql`UPDATE ${jobs} SET status = 'dead', ready = 0, fence = fence + 1, holder = NULL,
-          lease_until = NULL, finished_at = ${clock.now()}, error = ${storedError('Canceled')} WHERE id = ${id}`)
+          lease_until = NULL, finished_at = ${clock.now()}, error = ${canceledError} WHERE id = ${id}`)
         if (key !== null) await tx.run(promoteNext(jobs, name, key))
         return 'changed'
       }),

@@ -173,7 +173,10 @@ function queueEndpoints({ background }: JobEndpointsDeps): readonly Endpoint[] {
       async handle() {
         const { parts, declared } = background
         if (!parts) return json({ items: [] })
-        return json({ items: formatQueues(declared.functions.values(), await parts.admin.queues()) })
+        const totals = await parts.admin.queues()
+        const hasJobs = (name: string): boolean => totals.counts.some((count) => count.function === name)
+        const listed = [...declared.functions.values()].filter(({ isOnDemand, name }) => !isOnDemand || hasJobs(name))
+        return json({ items: formatQueues(listed, totals) })
       },
     }),
     endpoint({

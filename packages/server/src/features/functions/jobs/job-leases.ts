@@ -31,6 +31,11 @@ export interface JobLeases {
   claim(name: string, holder: string, limit: number, bounds: ClaimBounds): Promise<Claimed>
   /** Extends the leases of the holder's jobs; returns the ids and fences of those it still has. */
   renew(holder: string): Promise<ReadonlyMap<string, number>>
+  /**
+   * Saves how far an attempt has come, unless the holder has lost the job; returns whether it still has it. Earlier
+   * attempts no longer count, since the job advances.
+   */
+  saveProgress(job: Pick<ClaimedJob, 'id' | 'fence'>, progress: string): Promise<boolean>
   /** Ends attempts; returns for each whether the holder still had the job. */
   finish(finished: readonly Finished[]): Promise<readonly boolean[]>
   /** Ends the attempts whose leases have expired: they run again, or are dead. Returns their number. */
@@ -49,10 +54,13 @@ interface JobRow {
   readonly fence: number | string
   readonly depth: number | string
   readonly created_at: number | string
+  readonly progress: string | null
 }
 
+const claimed = sql`id, function, kind, key, input, attempt, fence, depth, created_at, progress`
+
 /** The error as it is stored. */
-export const storedError = (error: string): string =>
+const storedError = (error: string): string =>
   error.length > functionJobErrorCharsMax ? `${error.slice(0, functionJobErrorCharsMax - 1)}…` : error
 
 /** Lets the first unfinished job of a key be claimed, unless another one of the key runs or may be claimed. */
@@ -93,8 +101,8 @@ export function createJobLeases(tables: JobTables, clock: Clock): JobLeases {
         const nowMs = clock.now()
         const room = await roomOf(tx, { tables, name, limit, nowMs, ...bounds })
         if (room.count === 0) return { jobs: [], notBeforeMs: room.notBeforeMs }
-        const found = await tx.all<JobRow>(sql`SELECT id, function, kind, key, input, attempt, fence, depth, created_at
-          FROM ${jobs} WHERE function = ${name} AND ready = 1 AND run_at <= ${nowMs}
+        const found =
+          await tx.all<JobRow>(sql`SELECT ${claimed} FROM ${jobs} WHERE function = ${name} AND ready = 1 AND run_at <= ${nowMs}
           AND NOT EXISTS (SELECT 1 FROM ${queues} WHERE function = ${name})
           ORDER BY run_at, seq LIMIT ${room.count}${dialect.skipLocked}`)
         if (found.length === 0) return { jobs: [], notBeforeMs: room.notBeforeMs }
@@ -115,6 +123,14 @@ export function createJobLeases(tables: JobTables, clock: Clock): JobLeases {
         const found = await tx.all<{ id: string; fence: unknown }>(sql`SELECT id, fence FROM ${jobs} WHERE ${mine}`)
         return new Map(found.map(({ id, fence }) => [id, Number(fence)]))
       }),
+
+    async saveProgress({ id, fence }, progress) {
+      const changed = await database.write((tx) =>
+        tx.run(sql`UPDATE ${jobs} SET progress = ${progress}, attempt = 1
+          WHERE id = ${id} AND fence = ${fence} AND status = 'running'`),
+      )
+      return changed > 0
+    },
 
     finish: (finished) =>
       database.write(async (tx) => {
@@ -137,8 +153,9 @@ export function createJobLeases(tables: JobTables, clock: Clock): JobLeases {
         const [any] = await tx.all(sql`SELECT 1 FROM ${jobs} WHERE ${expired} LIMIT 1`)
         if (!any) return 0
         await lockKeys(tx)
-        const found = await tx.all<JobRow>(sql`SELECT id, function, kind, key, input, attempt, fence, depth, created_at
-          FROM ${jobs} WHERE ${expired} ORDER BY seq LIMIT ${functionJobsTrimRows}${dialect.skipLocked}`)
+        const found = await tx.all<JobRow>(
+          sql`SELECT ${claimed} FROM ${jobs} WHERE ${expired} ORDER BY seq LIMIT ${functionJobsTrimRows}${dialect.skipLocked}`,
+        )
         const error = 'The node or the host that ran the job ended before the job did'
         for (const { id, function: name, key, attempt } of found) {
           const isOver = Number(attempt) >= Math.max(retriesOf(name) + 1, functionCrashAttempts)
@@ -201,4 +218,5 @@ const claimedOf = (row: JobRow): ClaimedJob => ({
   attempt: Number(row.attempt) + 1,
   fence: Number(row.fence) + 1,
   createdAtMs: Number(row.created_at),
+  progress: row.progress,
 })

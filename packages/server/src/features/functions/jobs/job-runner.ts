@@ -27,12 +27,17 @@ export interface JobFunction {
   readonly rate: Rate | null
 }
 
+/**
+ * Performs a job; throws where it failed. The signal is aborted when the result no longer counts, and `closing` when
+ * the server begins to close: a job that can continue later ends as `busy` then.
+ */
+export type RunClaimed = (job: ClaimedJob, signal: AbortSignal, closing: AbortSignal) => Promise<void>
+
 export interface JobRunnerDeps {
   readonly store: JobStore
   /** The functions whose jobs this node can run, by name. */
   readonly functions: () => ReadonlyMap<string, JobFunction>
-  /** Performs a job; throws where it failed. The signal is aborted when the result no longer counts. */
-  readonly run: (job: ClaimedJob, signal: AbortSignal) => Promise<void>
+  readonly run: RunClaimed
   /** Identifies this run of this process. */
   readonly holder: string
   /** Whether no other process runs these jobs: what runs according to the store was interrupted. */
@@ -73,6 +78,7 @@ export class JobRunner {
   /** The earliest of the pending timers. */
   #timerMs = Number.POSITIVE_INFINITY
   #isStopped = true
+  #closing = new AbortController()
   #hasFailed = false
 
   constructor(deps: JobRunnerDeps) {
@@ -91,6 +97,7 @@ export class JobRunner {
   async start(): Promise<void> {
     if (this.#deps.isSole) await this.#deps.store.expireLeases()
     this.#isStopped = false
+    this.#closing = new AbortController()
     await this.#keepLeases()
     void this.#repeat(functionJobsPollMs, async () => this.#poll())
     void this.#repeat(functionJobLeaseMs / 3, () => this.#keepLeases())
@@ -137,6 +144,7 @@ export class JobRunner {
   /** Claims no more jobs, waits for the current ones up to `drainMs`, and returns the rest to the store. */
   async stop(drainMs: number): Promise<void> {
     this.#isStopped = true
+    this.#closing.abort(new Error('The server closes'))
     await this.#claiming
     const ended = (async () => {
       while (this.#running.size > 0 || this.#flushing) await (this.#flushing ?? this.#nextEnd())
@@ -236,7 +244,7 @@ export class JobRunner {
 
   async #perform(running: Running): Promise<void> {
     const { job, controller } = running
-    const outcome = await this.#deps.run(job, controller.signal).then(
+    const outcome = await this.#deps.run(job, controller.signal, this.#closing.signal).then(
       (): Outcome => ({ kind: 'done' }),
       (error: unknown) => this.#outcomeOf(job, error),
     )

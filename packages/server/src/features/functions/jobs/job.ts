@@ -7,7 +7,7 @@
 export const jobStatuses = ['waiting', 'running', 'done', 'failed', 'dead'] as const
 export type JobStatus = (typeof jobStatuses)[number]
 
-export type JobKind = 'onChange' | 'queue' | 'schedule' | 'webhook' | 'mail' | 'onUser'
+export type JobKind = 'onChange' | 'queue' | 'schedule' | 'webhook' | 'mail' | 'onUser' | 'bulk'
 
 export interface NewJob {
   /** Text of at most `functionJobKeyCharsMax` characters; a job with the id of an existing one is not added. */
@@ -33,6 +33,8 @@ export interface ClaimedJob extends Omit<NewJob, 'uniqueKey' | 'runAtMs'> {
   /** Increases with every claim: what an earlier holder reports has no effect. */
   readonly fence: number
   readonly createdAtMs: number
+  /** How far earlier attempts have come, as they saved it; null at first. */
+  readonly progress: string | null
 }
 
 /** How an attempt ended. */

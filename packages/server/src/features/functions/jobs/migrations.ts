@@ -7,7 +7,7 @@ import type { Database, Sql } from '../../../engines/sql/sql.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 
 /** Configured namespaces cannot start with an underscore. */
-const functionsNamespace = '_functions'
+export const functionsNamespace = '_functions'
 
 /**
  * `jobs`: every job, finished ones included. `queues`: paused functions. `starts`: recent starts of functions with a
@@ -53,6 +53,8 @@ const steps: readonly PlatformStep[] = [
         next_at BIGINT NOT NULL, last_at BIGINT, last_job ${text})`,
     ]
   },
+  // How far a job has come that is made of steps.
+  ({ target }) => [sql`ALTER TABLE ${target(refOf('jobs'))} ADD COLUMN progress TEXT`],
 ]
 
 /** Creates the tables or migrates them to the current version. Throws if a newer version of the server created them. */

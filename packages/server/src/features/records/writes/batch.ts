@@ -219,24 +219,32 @@ export function parseByFilter(call: TableCall, body: ByFilterBody): ByFilter {
   }
 }
 
-/** Acts on the matching records the caller may both read and change, in order of id, a bounded number per request. */
-export async function runByFilter(
-  write: Write,
-  { condition, patch, limit }: ByFilter,
-): Promise<{ processed: number; succeeded: number }> {
-  const { call, tx } = write
+/**
+ * The ids of the matching records that the caller may both read and change, in order of id, locked until the commit; a
+ * bounded number per request. `after` is an id: only those that follow it.
+ */
+export async function findByFilter(
+  { call, tx }: Write,
+  { condition, limit }: ByFilter,
+  after: string | null = null,
+): Promise<readonly string[]> {
   const { rows, backEnd, table } = call
   const column = sql`${rows.name}."id"`
+  const follows = after === null ? sql`` : sql` AND ${column} > ${after}`
   const found = await tx.all<{ id: string }>(
-    sql`SELECT ${column} AS "id" FROM ${rows.from} WHERE ${backEnd.condition(condition, table)} ORDER BY ${column} LIMIT ${limit}${backEnd.dialect.forUpdate}`,
+    sql`SELECT ${column} AS "id" FROM ${rows.from} WHERE (${backEnd.condition(condition, table)})${follows} ORDER BY ${column} LIMIT ${limit}${backEnd.dialect.forUpdate}`,
   )
-  const values = found.map(({ id }) => id)
+  return found.map(({ id }) => id)
+}
+
+/** Changes the records that `findByFilter` has found in this transaction. */
+export async function changeFound(write: Write, ids: readonly string[], { patch }: ByFilter): Promise<void> {
+  const column = sql`${write.call.rows.name}."id"`
   const next = createSlices()
-  for (const row of await readRows(write, { column, type: 'text', values, locks: false })) {
+  for (const row of await readRows(write, { column, type: 'text', values: ids, locks: false })) {
     if (patch) await updateRow(write, row, patch)
     else await deleteRow(write, row)
     const pause = next()
     if (pause) await pause
   }
-  return { processed: found.length, succeeded: found.length }
 }

@@ -8,7 +8,7 @@ import { json } from '../../../http/replies/reply.ts'
 import { batchByFilterRecordsMax, batchOperationsMax } from '../../../limits/api.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { common, type ResolveCall, recordSchema, tablePaths, writeScope } from '../table-endpoint.ts'
-import { batchShape, parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
+import { batchShape, changeFound, findByFilter, parseBatch, parseByFilter, runBatch } from './batch.ts'
 import { type Body, type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
 import { decideInsert, insertRecord } from './insert.ts'
 import type { ResponseShape } from './replay.ts'
@@ -235,7 +235,11 @@ function batchByFilterEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpo
     async handle(call) {
       const table = await resolve(call)
       const selection = parseByFilter(table, call.body)
-      return runWrite(call, table, plain, async (write) => toResponse(json(await runByFilter(write, selection))))
+      return runWrite(call, table, plain, async (write) => {
+        const found = await findByFilter(write, selection)
+        await changeFound(write, found, selection)
+        return toResponse(json({ processed: found.length, succeeded: found.length }))
+      })
     },
   })
 }

@@ -119,13 +119,16 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
   }
 }
 
+/** In place of the value of a hidden field in the audit log. */
+export const hiddenValue = '[hidden]'
+
 /** The change of a record as the audit log shows it: hidden fields only by name. */
 function auditedChange({ table, id, before, after }: Change): AuditedChange {
   const shown = (row: Change['before']): object | null =>
     row && {
       id,
       ...Object.fromEntries(
-        Object.entries(row).map(([name, value]) => [name, table.hidden.has(name) ? '[hidden]' : value]),
+        Object.entries(row).map(([name, value]) => [name, table.hidden.has(name) ? hiddenValue : value]),
       ),
     }
   return { before: shown(before), after: shown(after) }

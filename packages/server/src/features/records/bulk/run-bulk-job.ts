@@ -1,0 +1,201 @@
+/**
+ * Runs a bulk job: pages of records in order of id, each in one transaction with the effect key that names it. A page
+ * that was committed before its progress was saved is therefore not repeated: its response has the position.
+ */
+import type { ServiceCaller } from '../../../access/caller.ts'
+import { permitsScope } from '../../../access/service-keys.ts'
+import { ApiError } from '../../../errors.ts'
+import type { Call } from '../../../http/endpoint.ts'
+import { createCall } from '../../../http/internal-request.ts'
+import { json, textOf } from '../../../http/replies/reply.ts'
+import { bulkFailuresMax, bulkFailuresNamed, bulkPageRecords } from '../../../limits/dashboard.ts'
+import { BulkFailure, type BulkRun, type RunBulkJob } from '../../bulk-jobs.ts'
+import type { TableCall, Tables } from '../resolve-table.ts'
+import { writeScopeOf } from '../table-endpoint.ts'
+import { type ByFilter, changeFound, findByFilter, parseByFilter } from '../writes/batch.ts'
+import { toResponse } from '../writes/response.ts'
+import type { RunWrite } from '../writes/write-runner.ts'
+import type { BulkInput, BulkProgress } from './bulk-job.ts'
+
+/** How a job has ended, for the audit log. */
+export interface BulkEnd {
+  readonly id: string
+  readonly outcome: 'done' | 'failed'
+  readonly actor: BulkInput['actor']
+  readonly target: string
+  readonly requestId: string
+  readonly before: unknown
+  readonly after: unknown
+}
+
+export interface BulkRunDeps {
+  readonly tables: Pick<Tables, 'resolve'>
+  readonly runWrite: RunWrite
+  /** The administrator with the current role; null for one who may write no more. */
+  readonly findAdministrator: (actor: BulkInput['actor']) => Promise<ServiceCaller | null>
+  /** Adds the only entry of a job to the audit log; a repeated one adds nothing. */
+  readonly recordEnd: (end: BulkEnd) => Promise<void>
+  /** Whether the job was canceled; otherwise another node has it. */
+  readonly isCanceled: (id: string) => Promise<boolean>
+}
+
+const start: BulkProgress = { page: 0, after: null, changed: 0, failed: 0, failures: [], size: bulkPageRecords }
+
+/** What is wrong with the records of a page; anything else concerns the server. */
+const isRefusal = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.status < 500 && error.status !== 429
+
+const describe = ({ message, data = {} }: ApiError): string => {
+  const fields = Object.entries(data).map(([name, { message: problem }]) => `${name} ${problem}`)
+  return fields.length === 0 ? message : `${message}: ${fields.join(', ')}`
+}
+
+interface Page {
+  readonly count: number
+  readonly last: string | null
+}
+
+/** A page that was refused: nothing of it is stored. */
+interface RefusedPage {
+  readonly ids: readonly string[]
+  readonly error: ApiError
+}
+
+export function createRunBulkJob(deps: BulkRunDeps): RunBulkJob {
+  const { tables, runWrite, findAdministrator, recordEnd, isCanceled } = deps
+
+  /** The table for the administrator. Throws `BulkFailure` where the job is not permitted or not possible any more. */
+  async function open({ namespace, instanceId, table, actor, change }: BulkInput) {
+    const caller = await findAdministrator(actor)
+    if (!caller || !permitsScope(caller.scopes, writeScopeOf(table)))
+      throw new BulkFailure('The administrator may not write to the table any more')
+    try {
+      const call = await tables.resolve({ namespace, instanceId, tableName: table }, caller)
+      return { call, caller, selection: parseByFilter(call, { ...change, limit: undefined }) }
+    } catch (error) {
+      if (isRefusal(error)) throw new BulkFailure(describe(error))
+      throw error
+    }
+  }
+
+  async function runPage(
+    call: Call,
+    table: TableCall,
+    selection: ByFilter,
+    after: string | null,
+  ): Promise<Page | RefusedPage> {
+    let ids: readonly string[] = []
+    try {
+      const reply = await runWrite(
+        call,
+        table,
+        () => ({ kind: 'plain' }),
+        async (write) => {
+          ids = await findByFilter(write, selection, after)
+          await changeFound(write, ids, selection)
+          return toResponse(json({ count: ids.length, last: ids.at(-1) ?? null }))
+        },
+      )
+      return JSON.parse(textOf(reply) ?? '') as Page
+    } catch (error) {
+      if (isRefusal(error) && ids.length > 0) return { ids, error }
+      throw error
+    }
+  }
+
+  const callOf = (run: BulkRun, { path, actor }: BulkInput, caller: ServiceCaller, page: number): Call =>
+    createCall(
+      {
+        method: 'POST',
+        target: path,
+        caller,
+        requestId: run.id,
+        effectKey: `${run.id}:${page}`,
+        address: actor.address,
+        signal: run.signal,
+      },
+      { path, query: '', params: {} },
+    )
+
+  /** Runs pages until the last one. Saves and returns the progress; null where the attempt ends early. */
+  async function runPages(run: BulkRun, input: BulkInput, note: (progress: BulkProgress) => void) {
+    let progress: BulkProgress = run.progress === null ? start : (JSON.parse(run.progress) as BulkProgress)
+    note(progress)
+    for (;;) {
+      const left = input.change.limit - progress.changed - progress.failed
+      if (left <= 0) return 'done'
+      if (run.closing.aborted) return 'interrupted'
+      run.signal.throwIfAborted()
+      const { call, caller, selection } = await open(input)
+      const limit = Math.min(progress.size, left)
+      const page = await runPage(
+        callOf(run, input, caller, progress.page),
+        call,
+        { ...selection, limit },
+        progress.after,
+      )
+      progress = 'error' in page ? afterRefusal(progress, page) : afterPage(progress, page)
+      if (progress.failed > bulkFailuresMax)
+        throw new BulkFailure(`More than ${bulkFailuresMax} records were refused; the first: ${firstOf(progress)}`)
+      if (!(await run.save(JSON.stringify(progress)))) return 'lost'
+      note(progress)
+      if ('count' in page && page.count < limit) return 'done'
+    }
+  }
+
+  return async (run) => {
+    const input = JSON.parse(run.input) as BulkInput
+    let progress = start
+    const note = (next: BulkProgress): void => {
+      progress = next
+    }
+    const record = (outcome: BulkEnd['outcome'], state: string): Promise<void> =>
+      recordEnd({ id: run.id, outcome, ...contentOf(input, progress, state) })
+    try {
+      const end = await runPages(run, input, note)
+      if (end === 'done') await record('done', 'done')
+      if (end === 'lost') {
+        if (await isCanceled(run.id)) await record('done', 'canceled')
+        throw new Error('The job was canceled, or another node has it')
+      }
+      return end
+    } catch (error) {
+      if (error instanceof BulkFailure || (run.isLast && !run.signal.aborted)) await record('failed', 'failed')
+      throw error
+    }
+  }
+}
+
+const firstOf = ({ failures: [first] }: BulkProgress): string => (first ? `${first.id}: ${first.message}` : '')
+
+const afterPage = (progress: BulkProgress, { count, last }: Page): BulkProgress => ({
+  ...progress,
+  page: progress.page + 1,
+  after: last ?? progress.after,
+  changed: progress.changed + count,
+  size: Math.min(bulkPageRecords, 2 * progress.size),
+})
+
+/** Halves the page until the record is alone that cannot be changed, and goes on after it. */
+function afterRefusal(progress: BulkProgress, { ids, error }: RefusedPage): BulkProgress {
+  const page = progress.page + 1
+  const [id] = ids
+  if (ids.length > 1 || id === undefined) return { ...progress, page, size: Math.ceil(ids.length / 2) }
+  const { failures } = progress
+  return {
+    ...progress,
+    page,
+    after: id,
+    failed: progress.failed + 1,
+    failures: failures.length < bulkFailuresNamed ? [...failures, { id, message: describe(error) }] : failures,
+    size: 2,
+  }
+}
+
+const contentOf = (input: BulkInput, { changed, failed }: BulkProgress, state: string) => ({
+  actor: input.actor,
+  target: input.path,
+  requestId: input.requestId,
+  before: null,
+  after: { ...input.audited, state, changed, failed },
+})
