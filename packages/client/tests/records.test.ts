@@ -120,6 +120,22 @@ describeServer('records of the client', { config }, (server) => {
     expect(items[0]?.highlights).toEqual({ title: 'A [lighthouse] at sea' })
   })
 
+  test('a query is counted, searched and aggregated by those of its parts that concern the method', async () => {
+    const { posts } = connect().db()
+    for (const slug of ['b', 'a']) await posts.insert({ slug: `part-${slug}`, title: 'harbour', views: 2 })
+    const query = posts.where('title', '==', 'harbour').sort('slug').select('id', 'slug').limit(1)
+    expect((await query.first())?.slug).toBe('part-a')
+    expect(await query.count()).toBe(2)
+    const { items, total } = await query.search('harbour')
+    expect([items.length, total]).toEqual([1, 2])
+    expect([
+      ...(await posts
+        .where('title', '==', 'harbour')
+        .select('id')
+        .aggregate({ n: sum('views') })),
+    ]).toEqual([{ n: 4 }])
+  })
+
   test('an upsert states what it did', async () => {
     const { posts } = connect().db()
     const one = await posts.upsert({ slug: 's', title: 'one' }, { on: 'slug' })

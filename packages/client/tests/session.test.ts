@@ -1,10 +1,16 @@
 /** The session: kept, shared, refreshed on use, and ended only by the server's word or the user's. */
-import { expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { manualClock } from '../../server/src/base/clock.ts'
 import { describeServer } from '../../server/tests/harness/server.ts'
+import { mailAuth } from '../../server/tests/harness/users/mail-config.ts'
+import { openMailbox } from '../../server/tests/harness/users/mailbox.ts'
 import { auth, createClient, memoryStorage, records, type SessionStorage } from '../src/index.ts'
 
+const mailbox = await openMailbox()
+afterAll(() => mailbox.close())
+
 const config = {
+  auth: mailAuth(mailbox),
   databases: {
     shared: {
       tables: { own: { schema: { text: { type: 'string' } }, access: { read: (user: unknown) => user !== null } } },
@@ -229,6 +235,23 @@ describeServer('sessions of the client', { config, clock }, (server) => {
     const anonymous = await client.auth.signInAnonymously()
     const { user } = await signUp(client)
     expect(user).toMatchObject({ id: anonymous.user.id, isAnonymous: false })
+  })
+
+  test('the user of the session follows the verification of its address', async () => {
+    const client = connect()
+    const { user } = await signUp(client)
+    const email = user.email as string
+    await client.auth.requestEmailVerification()
+    const token = await mailbox.nextToken(email)
+    const other = connect()
+    await signUp(other)
+    expect(await client.auth.verifyEmail(token)).toBeUndefined()
+    expect(client.auth.user).toMatchObject({ id: user.id, emailVerified: true })
+    await client.auth.changeEmail({ email: `new-${email}`, password })
+    // In the session of another user, who stays signed in as who they are.
+    await other.auth.verifyEmailChange(await mailbox.nextToken(`new-${email}`))
+    expect(other.auth.user).not.toMatchObject({ email: `new-${email}` })
+    await expect(client.auth.refresh()).resolves.toBeNull()
   })
 
   test('profile, password and sessions', async () => {

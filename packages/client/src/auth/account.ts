@@ -6,31 +6,22 @@ import type { SessionKeeper, User } from './session.ts'
 
 export function createAccount(keeper: SessionKeeper) {
   const post = <Data = void>(path: string, body?: object) => keeper.asUser<Data>('POST', path, body)
-  /** Verifies an address; with the session of its user, that session continues. */
-  const verify = async (path: string, token: string): Promise<void> => {
-    await post(path, { token })
-    if (keeper.session) await keeper.setUser((await keeper.asUser<{ user: User }>('GET', 'me')).user)
-  }
   /** The list at a path, and a method that removes one of its members. */
   const collection = (path: string, remove: string) => ({
     list: async () => (await keeper.asUser<Record<string, object[]>>('GET', path))[path],
     [remove]: (id: string) => keeper.asUser('DELETE', `${path}/${encodeURIComponent(id)}`),
   })
   return {
-    async updateProfile(patch: object): Promise<User> {
-      const { user } = await keeper.asUser<{ user: User }>('PATCH', 'profile', patch)
-      await keeper.setUser(user)
-      return user
-    },
+    updateProfile: async (patch: object) => (await keeper.asUser<{ user: User }>('PATCH', 'profile', patch)).user,
     /** Ends all other sessions of the user. */
     changePassword: (input: object) => keeper.start(post('change-password', input)),
     changeEmail: ({ email, password }: { email: string; password?: string }) =>
       post('change-email', { newEmail: email, password }),
-    verifyEmailChange: (token: string) => verify('verify-email-change', token),
+    verifyEmailChange: (token: string) => post('verify-email-change', { token }),
     requestPasswordReset: (email: string) => keeper.fromDevice('request-password-reset', { email }),
     resetPassword: (token: string, newPassword: string) => keeper.publicly('reset-password', { token, newPassword }),
     requestEmailVerification: () => post('request-email-verification', {}),
-    verifyEmail: (token: string) => verify('verify-email', token),
+    verifyEmail: (token: string) => post('verify-email', { token }),
     sessions: collection('sessions', 'end'),
     mfa: {
       enrollTotp: () => post('mfa/totp/enroll'),

@@ -1,10 +1,7 @@
 /** Linking of providers to a user. */
-import type { SessionKeeper, User } from './session.ts'
+import type { SessionKeeper } from './session.ts'
 
 /** Completes the linking of a provider. */
 export async function link(keeper: SessionKeeper, linkTicket: string | undefined): Promise<object> {
-  type Linked = { identity: object; user: User }
-  const { identity, user } = await keeper.asUser<Linked>('POST', 'identities', { linkTicket })
-  await keeper.setUser(user)
-  return identity
+  return (await keeper.asUser<{ identity: object }>('POST', 'identities', { linkTicket })).identity
 }

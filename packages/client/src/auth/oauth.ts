@@ -3,7 +3,7 @@
  * a sign-in, so that a link cannot sign a user in to another person's account.
  */
 import { delay } from '../core/deadline.ts'
-import { failure } from '../core/error.ts'
+import { failure, PlinthError } from '../core/error.ts'
 import { randomId } from '../core/ids.ts'
 
 /** Key of the tab's `sessionStorage` for the sign-in that it has started. */
@@ -47,46 +47,36 @@ async function openPopup(url: string | Promise<string>): Promise<string> {
   sessionStorage.removeItem(flowKey)
   try {
     if (popup) popup.location = await url
-    for (;;) {
-      fragment ??= fragmentOf(popup)
-      if (fragment) return fragment
+    while (!fragment) {
       // A popup that a provider has isolated from its opener seems to be closed, but keeps the focus.
-      if (!popup || (popup.closed && document.hasFocus())) throw failure('aborted', 'Popup closed or blocked')
+      if (!popup || (popup.closed && document.hasFocus())) throw failure('aborted')
       await delay(popupPollMs)
     }
+    return fragment
   } finally {
     channel.close()
     popup?.close()
   }
 }
 
-/** The fragment with which a provider returned to a window. */
-function fragmentOf(page: Window | null): string | undefined {
-  try {
-    return /^#(.*\b(accessToken|\w+Ticket|error)=.*)/.exec((page as Window).location.hash)?.[1]
-  } catch {
-    // There is no popup, or its location is that of another origin.
-    return undefined
-  }
-}
-
 /** The fragment with which a provider's sign-in returned to this page. In a popup, its opener receives it. */
 export function takeFragment(): string | undefined {
-  const fragment = fragmentOf(window)
+  const { hash } = location
   const flow = sessionStorage.getItem(flowKey)
-  if (!fragment || !flow) return undefined
+  if (!flow || !/\b(accessToken|\w+Ticket|error)=/.test(hash)) return undefined
   sessionStorage.removeItem(flowKey)
   history.replaceState(history.state, '', pageUrl())
-  if (flow === '1') return fragment
-  new BroadcastChannel(flow).postMessage(fragment)
+  if (flow === '1') return hash
+  new BroadcastChannel(flow).postMessage(hash)
   setTimeout(close, popupCloseMs)
   return undefined
 }
 
-/** What a fragment contains: tokens, or a ticket. Throws the error that it states. */
+/** What a fragment contains: tokens, or the ticket of a link. Throws the error that it states. */
 export function parseFragment(fragment: string): Readonly<Record<string, string>> {
-  const members: Record<string, string> = Object.fromEntries(new URLSearchParams(fragment))
-  const { error, message } = members
-  if (error) throw failure(error, message)
+  const members: Record<string, string> = Object.fromEntries(new URLSearchParams(fragment.slice(1)))
+  const { mfaTicket: ticket, error = ticket && 'mfa-required', message } = members
+  const data = ticket && { ticket, factors: ['totp'] }
+  if (error) throw new PlinthError({ status: data ? 401 : 0, slug: error, message, data })
   return members
 }

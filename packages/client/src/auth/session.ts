@@ -115,9 +115,14 @@ export class SessionKeeper implements Credentials {
     return storage.watch ? exclusively(keyOf(''), lockWaitMs, refresh) : refresh()
   }
 
-  /** A request under `/api/auth` as the signed-in user. An answer that only confirms is undefined. */
+  /**
+   * A request under `/api/auth` as the signed-in user. The user of an answer without tokens replaces that of the
+   * session. An answer that only confirms is undefined.
+   */
   async asUser<Data = void>(method: string, path: string, body?: object, token?: null): Promise<Data> {
-    const data = await this.core.json<{ ok?: true }>(method, `/api/auth/${path}`, { body, token })
+    type Answer = { ok?: true; user?: User; accessToken?: string } | null
+    const data = await this.core.json<Answer>(method, `/api/auth/${path}`, { body, token })
+    if (data?.user && !data.accessToken) await this.#setUser(data.user)
     return (data?.ok ? undefined : data) as Data
   }
 
@@ -140,8 +145,7 @@ export class SessionKeeper implements Credentials {
     return session
   }
 
-  /** Replaces the user of the session, after a change of the profile. */
-  async setUser(user: User): Promise<void> {
+  async #setUser(user: User): Promise<void> {
     // Another tab may have refreshed meanwhile; its tokens are the valid ones.
     const latest = (await this.#read()) ?? this.#current
     if (latest?.user.id === user.id) await this.#keep({ ...latest, user })

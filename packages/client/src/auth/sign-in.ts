@@ -1,5 +1,4 @@
 /** Every way to sign up and to sign in. */
-import { PlinthError } from '../core/error.ts'
 import { queryString } from '../core/request.ts'
 import { link } from './link.ts'
 import { parseFragment, runFlow, takeFragment } from './oauth.ts'
@@ -61,17 +60,11 @@ export function createSignIn(keeper: SessionKeeper) {
 
 /** Starts the session of a provider's fragment, or links the provider to the signed-in user. */
 async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<Session> {
-  const { mfaTicket, linkTicket, refreshToken } = parseFragment(fragment)
+  const { linkTicket, refreshToken } = parseFragment(fragment)
   if (linkTicket) {
     await link(keeper, linkTicket)
     return keeper.session as Session
   }
-  if (mfaTicket)
-    throw new PlinthError({
-      status: 401,
-      slug: 'mfa-required',
-      data: { ticket: mfaTicket, factors: ['totp'] },
-    })
   // The fragment does not contain the user. A refresh also replaces its tokens, which were in a URL.
   return keeper.start(keeper.publicly('refresh', { refreshToken }))
 }

@@ -44,7 +44,7 @@ export class Core {
 
   /** Rejects the calls under way and all later ones. */
   close(): void {
-    const error = failure('aborted', 'Client closed')
+    const error = failure('aborted')
     this.send = () => Promise.reject(error)
     this.closing.emit(error)
   }

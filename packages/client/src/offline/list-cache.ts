@@ -19,19 +19,17 @@ export interface ListCache {
   remove(key: string): void
 }
 
-/** Characters of JSON that the lists of a user may have; beyond, the least recently used ones are removed. */
+/** Characters of JSON that the lists of a user may have; beyond, the least recently saved ones are removed. */
 const cacheCharsMax = 5 * 1024 * 1024
 /** How long changes of a list are collected before it is kept, in milliseconds. */
 const saveDelayMs = 1_000
-/** Digits of the time at the beginning of a value, by which lists are ordered. */
-const timeDigits = 8
 
 const root = 'list|'
 
 export class UserLists {
   readonly #store: Store
   readonly #prefix: string
-  /** Least recently used first. */
+  /** Least recently saved first; those of earlier visits in the order of their keys. */
   readonly #texts = new Map<string, string>()
   readonly #unsaved = new Map<string, () => ListRows | undefined>()
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -43,18 +41,15 @@ export class UserLists {
 
   /** Reads the lists of the user, and removes those of all others. */
   async load(): Promise<void> {
-    const found = await this.#store.list(root)
-    found.sort(([, left], [, right]) => (left < right ? -1 : 1))
-    for (const [key, text] of found)
+    for (const [key, text] of await this.#store.list(root))
       if (key.startsWith(this.#prefix)) this.#keep(key, text)
       else this.#write(key, null)
     this.#trim()
   }
 
   get(key: string): ListRows | undefined {
-    const text = this.#texts.get(this.#prefix + key)
     try {
-      const { rows, versions, isComplete } = JSON.parse(text?.slice(timeDigits) ?? '{}')
+      const { rows, versions, isComplete } = JSON.parse(this.#texts.get(this.#prefix + key) ?? '')
       return rows.every((row: Row) => row.id) ? { rows: setVersions(rows, versions), isComplete } : undefined
     } catch {
       // Nothing is kept, or what is kept is damaged.
@@ -81,12 +76,11 @@ export class UserLists {
 
   #saveAll(): void {
     this.#timer = undefined
-    const time = Date.now().toString(36)
     for (const [key, take] of this.#unsaved) {
       const { rows, isComplete } = take() ?? {}
       if (!rows) continue
       const versions = rows.map((row) => findVersion(row) ?? null)
-      const text = time + JSON.stringify({ rows, versions, isComplete })
+      const text = JSON.stringify({ rows, versions, isComplete })
       this.#keep(key, text)
       this.#write(key, text)
     }

@@ -85,7 +85,7 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
   const openScope = async (): Promise<Scope> => {
     const store = await opening
     await keeper().ready
-    if (isClosed) throw failure('aborted', 'The client is closed')
+    if (isClosed) throw failure('aborted')
     const user = userOf()
     if (current?.user === user) return current
     leave()

@@ -195,15 +195,14 @@ export class UserQueue {
     try {
       await this.#store.set(key, text)
     } catch (cause) {
-      throw failure('queue-full', 'This device cannot store the write', cause)
+      throw failure('queue-full', undefined, cause)
     }
     return { key, text, write, waiters: [], isAccepted: false }
   }
 
   #checkRoom(chars: number, writes: number): void {
     const used = this.#entries.reduce((sum, { text }) => sum + text.length, 0)
-    if (this.#entries.length + writes > writesMax || used + chars > charsMax)
-      throw failure('queue-full', 'Too many writes wait for the server')
+    if (this.#entries.length + writes > writesMax || used + chars > charsMax) throw failure('queue-full')
   }
 
   /** Sends what waits. Concurrent calls share one run. */
@@ -226,7 +225,7 @@ export class UserQueue {
       const [entry] = this.#entries
       if (!entry) return null
       await this.#remove(entry)
-      return this.#reject(entry, failure('discarded', 'The application has given up the write'))
+      return this.#reject(entry, failure('discarded'))
     })
     this.#events.changed(true)
     void this.flush().catch(() => undefined)
@@ -261,9 +260,9 @@ export class UserQueue {
     // Another tab has sent it, or has merged a later write with it.
     if (!(await this.#store.set(entry.key, text, entry.text))) return this.load()
     Object.assign(entry, { text, write })
-    if (!this.#events.isCurrent()) throw left()
+    if (!this.#events.isCurrent()) throw failure('aborted')
     try {
-      if (now - write.sentAt > keyLifetimeMs) throw failure('outcome-unknown', 'The answer to the write was lost')
+      if (now - write.sentAt > keyLifetimeMs) throw failure('outcome-unknown')
       const { data } = await this.#core.send('POST', `${write.path}/batch`, {
         body: bodyOf(write),
         query: { versions: '1' },
@@ -328,8 +327,6 @@ export class UserQueue {
   }
 }
 
-const left = (): PlinthError => failure('aborted', 'Another user is signed in')
-
 function accept(entry: Entry): void {
   const { id, data, operation } = entry.write
   entry.isAccepted = true
@@ -339,5 +336,5 @@ function accept(entry: Entry): void {
 /** The write is stored, and its user's lists are no longer shown. */
 function leave({ answer, accepted }: Waiter): void {
   accepted.resolve(undefined)
-  answer.reject(left())
+  answer.reject(failure('aborted'))
 }

@@ -7,10 +7,10 @@ export interface Store {
   /** The values whose keys begin with `prefix`, in the order of the keys. */
   list(prefix: string): Promise<[key: string, text: string][]>
   /**
-   * Sets a value, null to remove it. With `expected`, only where the value still is that one; null for none. Resolves
-   * when the change is durable, with whether it was made.
+   * Sets a value, null to remove it. With `expected`, only where the value still is that one. Resolves when the change
+   * is durable, with whether it was made.
    */
-  set(key: string, text: string | null, expected?: string | null): Promise<boolean>
+  set(key: string, text: string | null, expected?: string): Promise<boolean>
   close(): void
 }
 
@@ -50,24 +50,21 @@ async function indexedDbStore(name: string): Promise<Store> {
   }
   return {
     async list(prefix) {
-      const found: [string, string][] = []
+      const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`)
+      let keys: IDBRequest<IDBValidKey[]> | undefined
+      let texts: IDBRequest<unknown[]> | undefined
       await run('readonly', (values) => {
-        const reading = values.openCursor(IDBKeyRange.bound(prefix, `${prefix}\uffff`))
-        reading.onsuccess = () => {
-          const cursor = reading.result
-          if (!cursor) return
-          found.push([cursor.key as string, String(cursor.value)])
-          cursor.continue()
-        }
+        keys = values.getAllKeys(range)
+        texts = values.getAll(range)
       })
-      return found
+      return (keys as NonNullable<typeof keys>).result.map((key, at) => [`${key}`, `${texts?.result[at]}`])
     },
     async set(key, text, expected) {
       let isSet = false
       await run('readwrite', (values) => {
         const reading = values.get(key)
         reading.onsuccess = () => {
-          isSet = expected === undefined || (reading.result ?? null) === expected
+          isSet = expected === undefined || reading.result === expected
           if (!isSet) return
           if (text === null) values.delete(key)
           else values.put(text, key)
@@ -81,42 +78,42 @@ async function indexedDbStore(name: string): Promise<Store> {
 
 /** For one process at a time. The keys are kept in a value of their own, because the storage does not list them. */
 function storageStore(storage: SessionStorage, name: string): Store {
-  let keys: string[] | undefined
+  type Texts = Map<string, string>
+  let known: Texts | undefined
   let last: Promise<unknown> = Promise.resolve()
-  const inOrder = <Result>(work: (keys: string[]) => Promise<Result>): Promise<Result> => {
-    const result = last.then(async () => {
-      keys ??= parseKeys(await storage.get(name))
-      return work(keys)
-    })
+  const pathOf = (key: string): string => `${name}:${key}`
+  const setKeys = (keys: readonly string[]) => storage.set(name, JSON.stringify(keys))
+  /** What is stored; read again where that failed. */
+  const read = async (): Promise<Texts> => {
+    if (known) return known
+    const texts: Texts = new Map()
+    for (const key of parseKeys(await storage.get(name))) {
+      const text = await storage.get(pathOf(key))
+      if (text !== null) texts.set(key, text)
+    }
+    known = texts
+    return texts
+  }
+  const inOrder = <Result>(work: (texts: Texts) => Result | Promise<Result>): Promise<Result> => {
+    const result = last.then(read).then(work)
     last = result.catch(() => undefined)
     return result
   }
-  const pathOf = (key: string): string => `${name}:${key}`
-  const setKeys = async (next: string[]): Promise<void> => {
-    await storage.set(name, JSON.stringify(next))
-    keys = next
-  }
   return {
-    list: (prefix) =>
-      inOrder(async (known) => {
-        const found: [string, string][] = []
-        for (const key of known.filter((one) => one.startsWith(prefix)).sort()) {
-          const text = await storage.get(pathOf(key))
-          if (text !== null) found.push([key, text])
-        }
-        return found
-      }),
+    list: (prefix) => inOrder((texts) => [...texts].filter(([key]) => key.startsWith(prefix)).sort()),
     set: (key, text, expected) =>
-      inOrder(async (known) => {
-        if (expected !== undefined && (await storage.get(pathOf(key))) !== expected) return false
-        if (text === null) {
-          await setKeys(known.filter((one) => one !== key))
-          await storage.remove(pathOf(key))
-          return true
-        }
+      inOrder(async (texts) => {
+        if (expected !== undefined && texts.get(key) !== expected) return false
         // A value that is not listed does not exist: the list makes both durable.
-        await storage.set(pathOf(key), text)
-        if (!known.includes(key)) await setKeys([...known, key])
+        if (text === null) {
+          await setKeys([...texts.keys()].filter((one) => one !== key))
+          texts.delete(key)
+          await storage.remove(pathOf(key))
+        } else {
+          await storage.set(pathOf(key), text)
+          if (!texts.has(key)) await setKeys([...texts.keys(), key])
+          texts.set(key, text)
+        }
         return true
       }),
     close: () => undefined,

@@ -47,15 +47,8 @@ interface PageOptions extends Call {
   readonly before?: string
   readonly limit?: number | undefined
   readonly q?: string
-  readonly sort?: undefined
-  readonly highlightPre?: string | undefined
-  readonly highlightPost?: string | undefined
-}
-
-interface SearchOptions extends Call {
   /** What stands before and after each match. */
   readonly highlight?: readonly string[]
-  readonly offset?: number
 }
 
 /** A page of records, with the members that the server sends. */
@@ -110,21 +103,17 @@ export class Query {
     measures: object,
     { having, search: q, ...options }: Call & { having?: unknown[]; search?: string } = {},
   ): Promise<object[] & { truncated: boolean }> {
-    const { sort, fields, include, ...parts } = this.parts
-    const query = { ...parts, sort: sort?.join(), measures, having, q }
-    const { groups, truncated } = await this.#get<{ groups: object[]; truncated: boolean }>(
-      '/aggregate',
-      query,
-      options,
-    )
+    type Answer = { groups: object[]; truncated: boolean }
+    const query = { ...this.parts, include: undefined, measures, having, q }
+    const { groups, truncated } = await this.#get<Answer>('/aggregate', query, options)
     return Object.assign(groups, { truncated })
   }
 
   /** A page; what is no option of the call is a parameter of the request. */
   async #page({ signal, timeout, ...query }: PageOptions = {}, path = ''): Promise<Page> {
-    const { sort, fields } = this.parts
-    const parameters = { ...this.parts, sort: sort?.join(), fields: fields?.join(), versions: '1', ...query }
-    const { versions, ...page } = await this.#get<Page & { versions?: number[] }>(path, parameters, { signal, timeout })
+    type Answer = Page & { versions?: number[] }
+    const parameters = { ...this.parts, versions: '1', ...query }
+    const { versions, ...page } = await this.#get<Answer>(path, parameters, { signal, timeout })
     setVersions(page.items, versions)
     return page
   }
@@ -152,11 +141,8 @@ export class Query {
     return (await this.#get<{ total: number }>('/count', { filter, orFilter }, options)).total
   }
 
-  search(
-    text: string,
-    { highlight: [highlightPre, highlightPost] = [], ...options }: SearchOptions = {},
-  ): Promise<Page> {
-    return this.#page({ ...options, q: text, sort: undefined, highlightPre, highlightPost }, '/search')
+  search(text: string, options?: PageOptions): Promise<Page> {
+    return this.#page({ ...options, q: text }, '/search')
   }
 
   /** All rows in order, page by page; the next page is requested when the rows of the last one are used up. */

@@ -8,6 +8,32 @@ import { findDatetime } from '../../base/text/datetime.ts'
 /** An optional text that the feature parses. */
 export const textParam = (description: string) => z.string().optional().meta({ description })
 
+/** The texts of a JSON array; null for anything else. */
+export function parseTexts(text: string): readonly string[] | null {
+  try {
+    const texts: unknown = JSON.parse(text)
+    return Array.isArray(texts) && texts.every((one) => typeof one === 'string') ? texts : null
+  } catch {
+    return null
+  }
+}
+
+/** An optional list, which clients may also send as a JSON array of texts. Its value is separated by commas. */
+export const listParam = (description: string) =>
+  z
+    .string()
+    .optional()
+    .transform((text) => (text?.startsWith('[') ? (parseTexts(text)?.join() ?? text) : text))
+    .meta({ type: 'string', description: `${description}, or a JSON array` })
+
+/** A parameter that has no effect, so that one query string serves several endpoints. */
+export const ignoredParam = (of: string) =>
+  z
+    .string()
+    .optional()
+    .transform(() => undefined)
+    .meta({ type: 'string', description: `Ignored: a parameter of ${of}` })
+
 /** The cursor of a page: opaque text that `list-cursor` verifies. */
 export const cursorParam = (description = '`cursor` of the previous page') => textParam(description)
 

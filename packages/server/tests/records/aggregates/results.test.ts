@@ -85,6 +85,7 @@ describeServer('aggregates', { config }, (server) => {
     [orders],
     [
       at('[DB-AGG-1] without keys there is one group', {}, [{ n: 5 }]),
+      at('[DB-AGG-1] fields is ignored', { fields: 'nope' }, [{ n: 5 }]),
       at('[DB-AGG-1] also of no rows', { filter: [['amount', '<', 0]] }, [{ n: 0 }]),
       at(
         '[DB-AGG-1] with keys there are no groups of no rows',

@@ -231,6 +231,12 @@ describeServer('list', { config }, (server) => {
         { fields: ' id , id ', limit: 1 },
         { ids: ['i01'], lacks: ['title'] },
       ),
+      list(
+        '[DB-LIST-14] fields may be a JSON array',
+        { fields: ['id', 'rank'], limit: 1 },
+        { json: { items: [{ id: 'i01', rank: 0 }] }, lacks: ['title', 'createdAt'] },
+      ),
+      refused('[DB-LIST-14] an unknown field in an array is refused', { fields: ['title', 'nope'] }, 'nope'),
       refused('[DB-LIST-14] an unknown field is refused', { fields: 'title,nope' }, 'nope'),
       refused('[DB-LIST-14] field names are case-sensitive', { fields: 'Title' }, 'Title'),
       refused('[DB-LIST-14] an empty field name is refused', { fields: 'title,' }, 'fields'),

@@ -225,6 +225,13 @@ describeServer('search', { config }, (server) => {
     })
   })
 
+  test('[DB-SEARCH-1] sort is ignored', async () => {
+    const plain = await server.anonymous.get(`${base}/search${query({ q: 'quick' })}`)
+    const sorted = await server.anonymous.get(`${base}/search${query({ q: 'quick', sort: 'title:desc' })}`)
+    expect(plain.body.items).not.toEqual([])
+    expect(sorted.body).toEqual(plain.body)
+  })
+
   test('[DB-SEARCH-1] results are ordered by relevance', async () => {
     const { body } = await server.anonymous.get(`${base}/search${query({ q: 'fox' })}`)
     expect(body.items.map(({ id }: { id: string }) => id)).toEqual(['b', 'a'])
@@ -241,8 +248,19 @@ describeServer('search', { config }, (server) => {
       `${base}/search${query({ q: 'lazy', highlightPre: '', highlightPost: '' })}`,
     )
     expect(empty.body.items[0].highlights.body).toBe('jumps over the lazy dog')
+    const both = await server.anonymous.get(`${base}/search${query({ q: 'lazy', highlight: ['{', '}'] })}`)
+    expect(both.body.items[0].highlights.body).toBe('jumps over the {lazy} dog')
     expect(body.items[0].title).toBe('The quick brown fox')
   })
+
+  test.each(['<b>', '["<b>"]', '["<b>","</b>","x"]', '["<b>",1]', '{}', ''])(
+    '[DB-SEARCH-5] highlight must be an array of two texts: %j',
+    async (highlight) => {
+      const answer = await server.anonymous.get(`${base}/search${query({ q: 'lazy', highlight })}`)
+      expectRefusal(answer, 400)
+      expect(answer.text).toContain('highlight')
+    },
+  )
 
   test('[DB-SEARCH-6] the text of a highlight is escaped, the tags are not', async () => {
     const { body } = await server.anonymous.get(

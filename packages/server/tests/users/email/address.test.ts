@@ -35,8 +35,9 @@ describeServer('email verification', { config, clock }, (server) => {
     const { text } = await mailbox.next(person.email)
     const token = new RegExp(`^${page('verify')}\\?token=([\\w-]{43})$`, 'm').exec(text)?.[1] ?? ''
     expect((await userOf(person.client)).emailVerified).toBe(false)
-    expect((await verify(token)).body).toEqual({ ok: true })
-    expect((await userOf(person.client)).emailVerified).toBe(true)
+    const { body } = await verify(token)
+    expect(body).toEqual({ ok: true, user: await userOf(person.client) })
+    expect(body.user.emailVerified).toBe(true)
     expect((await person.signIn()).status).toBe(200)
   })
 
@@ -131,8 +132,9 @@ describeServer('change of the email address', { config, clock }, (server) => {
     expect(text).toContain(`\n${page('change')}?token=`)
     expect((await userOf(person.client)).email).toBe(person.email)
 
-    expect((await verify(/token=([\w-]{43})$/m.exec(text)?.[1] ?? '')).body).toEqual({ ok: true })
-    expect(await userOf(person.client)).toMatchObject({ email: newEmail, emailVerified: true, id: person.id })
+    const { body } = await verify(/token=([\w-]{43})$/m.exec(text)?.[1] ?? '')
+    expect(body).toEqual({ ok: true, user: await userOf(person.client) })
+    expect(body.user).toMatchObject({ email: newEmail, emailVerified: true, id: person.id })
     expectRefusal(await person.signIn(), 401)
     const { password } = person
     expect((await server.anonymous.post('/api/auth/signin', { email: newEmail, password })).status).toBe(200)

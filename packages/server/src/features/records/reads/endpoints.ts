@@ -1,7 +1,15 @@
 /** Endpoints that read records: list, count, search and get. */
 import { z } from 'zod'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
-import { cursorParam, flagParam, integerParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
+import {
+  cursorParam,
+  flagParam,
+  ignoredParam,
+  integerParam,
+  limitParam,
+  listParam,
+  textParam,
+} from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'
 import {
   aggregateGroupsDefault,
@@ -36,7 +44,7 @@ const filtering = {
   filters: textParam('Alias of filter'),
   orFilters: textParam('Alias of orFilter'),
 }
-const fields = textParam('Fields to return: name,title')
+const fields = listParam('Fields to return: name,title')
 
 const explain = flagParam('1: the response has `explain`; with a service key')
 const include = textParam(
@@ -50,7 +58,7 @@ const versions = flagParam('1: the response has `versions`')
 
 const listQuery = z.object({
   ...filtering,
-  sort: textParam('field:asc or field:desc, comma-separated; field.distance of a geo field with near'),
+  sort: listParam('field:asc or field:desc, comma-separated; field.distance of a geo field with near'),
   fields,
   include,
   ...paging,
@@ -61,17 +69,20 @@ const listQuery = z.object({
   check: flagParam('1: the response has `check`, and `versions`; for a list from its start'),
   explain,
 })
+const ofList = ignoredParam('lists')
 const countQuery = z.object({ ...filtering, explain })
 const getQuery = z.object({ fields, include })
 const searchQuery = z.object({
   q: textParam('Words that must all occur; the last one matches as a prefix'),
   ...filtering,
+  sort: ofList,
   fields,
   include,
   ...paging,
   after: cursorParam('Cursor of a page that ended early'),
   highlightPre: textParam('Opening tag of a highlight; default <mark>'),
   highlightPost: textParam('Closing tag of a highlight; default </mark>'),
+  highlight: textParam('Both tags as a JSON array: ["<b>","</b>"]'),
   versions,
   preview,
   explain,
@@ -99,10 +110,11 @@ const aggregateQuery = z.object({
   ),
   measures: textParam('Measures by name: {"n":"count","total":{"sum":"amount"}}; also avg, min, max, countDistinct'),
   having: textParam('Conditions on groups: [["n",">",5]]'),
-  sort: textParam('name:asc or name:desc of keys and measures, comma-separated'),
+  sort: listParam('name:asc or name:desc of keys and measures, comma-separated'),
   limit: limitParam({ max: aggregateGroupsMax, default: aggregateGroupsDefault, description: 'Groups' }),
   q: textParam('Words: only the records that a search finds'),
   ...filtering,
+  fields: ofList,
   explain,
 })
 

@@ -3,6 +3,7 @@ import { required } from '../../../access/check.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
+import { parseTexts } from '../../../http/input/query-schema.ts'
 import { jsonText } from '../../../http/replies/reply.ts'
 import { highlightTagCharsMax } from '../../../limits/api.ts'
 import { allOf } from '../../../query/expr.ts'
@@ -30,12 +31,22 @@ export interface SearchQuery
   readonly q?: string | undefined
   readonly highlightPre?: string | undefined
   readonly highlightPost?: string | undefined
+  /** Both as a JSON array. */
+  readonly highlight?: string | undefined
 }
 
 function parseTag(name: string, tag: string): string {
   if (tag.length > highlightTagCharsMax)
     throw invalidField(name, 'max', `must have at most ${highlightTagCharsMax} characters`)
   return tag
+}
+
+/** The tags before and after each match. */
+function parseTags({ highlight, highlightPre = '<mark>', highlightPost = '</mark>' }: SearchQuery) {
+  const [pre, post, ...more] = highlight === undefined ? [highlightPre, highlightPost] : (parseTexts(highlight) ?? [])
+  if (pre === undefined || post === undefined || more.length > 0)
+    throw invalidField('highlight', 'type', 'must be a JSON array of two texts')
+  return { pre: parseTag('highlightPre', pre), post: parseTag('highlightPost', post) }
 }
 
 function highlightsOf({ table }: TableCall, record: RecordRow, highlight: Highlighter): Record<string, string> {
@@ -85,8 +96,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const { table, view } = call
   const allowed = required(call.permissions.read(), call.caller)
   const searched = parseSearch(call, query.q)
-  const pre = parseTag('highlightPre', query.highlightPre ?? '<mark>')
-  const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
+  const { pre, post } = parseTags(query)
   const included = parseInclude(call, query.include)
   const fields = query.fields === undefined ? null : parseFields(view, query.fields)
   const { condition: filter, nearby } = parseFilterTexts(view, query)

@@ -32,7 +32,7 @@ export interface EmailChange {
    * token or if the requesting session has ended, 403 `Account is disabled`, 409 if the address was taken meanwhile,
    * and as the hook of sign-ups does where an anonymous account gets an address.
    */
-  verify(token: string, request: HookedRequest): Promise<void>
+  verify(token: string, request: HookedRequest): Promise<Account | null>
 }
 
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
@@ -98,12 +98,13 @@ export function createEmailChange(deps: Deps): EmailChange {
           if (!(await tokens.isSessionActive(tx, account.id, sessionId))) throw invalidToken()
           if (subject.email === null) throw invalidToken()
           const isOwnSession = await tokens.hasOwnSession(tx, caller, account)
-          await ownership.claim(tx, account, { newEmail: subject.email, isOwnSession, request })
-          if (!isOwnSession) return
+          const changed = await ownership.claim(tx, account, { newEmail: subject.email, isOwnSession, request })
+          if (!isOwnSession) return null
           const kept = [sessionId, caller.kind === 'user' ? caller.sessionId : null]
           await sessions.endAll(tx, account.id, { except: kept })
           // Includes tokens mailed to the old address.
           await oneTimeTokens.removeAll(tx, account.id)
+          return changed
         }),
       ),
   }

@@ -4,7 +4,9 @@ import { requireUser } from '../../../access/caller.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { oneTimeTokenCharsMax } from '../../../limits/users.ts'
+import type { Account } from '../accounts/account.ts'
 import { deviceTokenField, emailField, linkTargetFields, localeField, passwordField } from '../accounts/fields.ts'
+import { userView, userViewSchema } from '../accounts/user-view.ts'
 import { hookedRequest } from '../hooks/hooked-request.ts'
 import type { UsersParts } from '../parts.ts'
 import { clientOf, signInSchema, userIdOf } from '../sessions/complete-sign-in.ts'
@@ -47,6 +49,11 @@ const changeBody = z.strictObject({
 
 const ok = json({ ok: true })
 const done = (description: string) => ({ 200: { description, schema: z.object({ ok: z.literal(true) }) } })
+const verified = (description: string) => {
+  const user = userViewSchema.optional().meta({ description: 'Where the access token is that of the account' })
+  return { 200: { description, schema: z.object({ ok: z.literal(true), user }) } }
+}
+const confirm = (account: Account | null) => (account ? json({ ok: true, user: userView(account) }) : ok)
 const accepted = done('Accepted. The response does not reveal whether an account exists or a mail is sent')
 const signedIn = { 200: { description: 'Signed in, or a ticket for the second factor', schema: signInSchema } }
 
@@ -176,12 +183,9 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       description:
         'Send the access token of the account if the user is signed in. Without it, the first verification of an address ends every session and removes the password and every other sign-in method set up before; the owner of the mailbox then signs in by mail.',
       body: tokenBody,
-      replies: done('The address is verified'),
+      replies: verified('The address is verified'),
       errors: [401],
-      async handle({ body, caller }) {
-        await verification.verify(body.token, caller)
-        return ok
-      },
+      handle: async ({ body, caller }) => confirm(await verification.verify(body.token, caller)),
     }),
     endpoint({
       ...user,
@@ -208,12 +212,9 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       description:
         'With an access token of the account, ends its other sessions. Without one, ends every session and removes the password and every other sign-in method, as `verify-email` does.',
       body: tokenBody,
-      replies: done('The address is changed'),
+      replies: verified('The address is changed'),
       errors: [401, 403, 409],
-      async handle(call) {
-        await change.verify(call.body.token, hookedRequest(call))
-        return ok
-      },
+      handle: async (call) => confirm(await change.verify(call.body.token, hookedRequest(call))),
     }),
   ]
 }

@@ -19,9 +19,9 @@ export interface EmailVerification {
   welcome(account: Account, client: ClientInfo, target: LinkTarget): Promise<void>
   /**
    * Verifies the address. Unless `caller` is signed in to the account, removes every credential set up before
-   * (`ownership`). Rejects with 401 for an invalid token.
+   * (`ownership`). Resolves with the account of a caller who is. Rejects with 401 for an invalid token.
    */
-  verify(token: string, caller: Caller): Promise<void>
+  verify(token: string, caller: Caller): Promise<Account | null>
 }
 
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
@@ -57,7 +57,9 @@ export function createEmailVerification(deps: Deps): EmailVerification {
           token,
           ({ email }, known) => email === known.email,
         )
-        await ownership.claim(tx, account, { isOwnSession: await tokens.hasOwnSession(tx, caller, account) })
+        const isOwnSession = await tokens.hasOwnSession(tx, caller, account)
+        const verified = await ownership.claim(tx, account, { isOwnSession })
+        return isOwnSession ? verified : null
       }),
   }
 }
