@@ -71,6 +71,29 @@ describe('bulk jobs after a crash', () => {
     }
   }, 120_000)
 
+  test('[BULK-5] a job that is canceled under way changes no further page', async () => {
+    const server = await spawnServer(config)
+    try {
+      await fill(server)
+      const admin = await signIn(server)
+      const { body } = await admin.post(bulkPath('posts'), change)
+      await untilAdvanced(server, body.id, 0)
+      expect((await admin.delete(`${bulkPath('posts')}/${body.id}`)).body.state).toBe('canceled')
+      // It ends when the page under way has ended, with an entry that has its counts.
+      let entry = null
+      while (!entry) [entry = null] = (await server.service.get('/api/audit?action=records.bulk')).body.items
+      const { changed } = entry.after
+      expect(entry.after.state).toBe('canceled')
+      const filter = encodeURIComponent('[["views","==",1]]')
+      const { total } = (await server.service.get(`${posts}?limit=1&filter=${filter}`)).body
+      expect(total).toBeGreaterThanOrEqual(changed)
+      expect(total).toBeLessThanOrEqual(changed + 500)
+      expect(total).toBeLessThan(records)
+    } finally {
+      await server.remove()
+    }
+  }, 60_000)
+
   test('[BULK-9] a server that closes ends after its page, and the job continues at the next start', async () => {
     const server = await spawnServer(config)
     try {

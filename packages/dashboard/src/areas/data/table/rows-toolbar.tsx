@@ -21,6 +21,8 @@ export interface RowsToolbarProps {
   readonly selectedCount: number
   readonly canWrite: boolean
   readonly copyActions: MenuActions
+  /** What is done with all records of the view, or from and to files. */
+  readonly moreActions: MenuActions
   readonly onFilter: (conditions: readonly Condition[]) => void
   readonly onSearch: (words: string) => void
   readonly onColumns: (shown: readonly string[] | null) => void
@@ -78,6 +80,13 @@ export function RowsToolbar(props: RowsToolbarProps) {
           trigger={<IconButton size="small" icon="code" label="Copy this view" />}
           actions={props.copyActions}
         />
+        {props.moreActions.length > 0 && (
+          <Menu
+            align="end"
+            trigger={<IconButton size="small" icon="more" label="All records" />}
+            actions={props.moreActions}
+          />
+        )}
         {canWrite && (
           <Button size="small" kind="primary" icon="plus" onClick={props.onInsert}>
             Insert
