@@ -50,7 +50,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     authenticate: users.authenticate,
     dashboard: dashboard.access,
     audit: dashboard.audit,
-    onRequest: dashboard.recordRequest,
+    recorder: dashboard.recorder,
     onResponse: analytics.listenerOf,
   })
   const jobs = openAllJobs(context, engines, features)

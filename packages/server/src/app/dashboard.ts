@@ -1,17 +1,30 @@
-/** Opens the dashboard with the functions that it needs of the users feature. */
+/** Opens the dashboard with the functions that it needs of other features. */
+import { hostname } from 'node:os'
+import type { Config } from '../config/config.ts'
+import { openNodeDirectory } from '../engines/cluster/node-directory.ts'
 import { type Dashboard, openDashboard } from '../features/dashboard/index.ts'
 import type { Advice } from '../features/dashboard/requests/endpoints.ts'
 import type { DashboardSessions } from '../features/dashboard/sessions.ts'
+import type { Records } from '../features/records/index.ts'
 import type { Users } from '../features/users/index.ts'
+import { decisiveClauses, stepsOf } from '../query/tracing/decisive-clauses.ts'
+import type { Clause } from '../query/tracing/trace.ts'
 import { version } from '../version.ts'
 import type { AppContext } from './context.ts'
 import type { Engines } from './engines.ts'
 
-export const openDashboardFor = (
+interface DashboardNeeds {
+  readonly users: Users
+  readonly records: Records
+  readonly sessions: DashboardSessions
+}
+
+export function openDashboardFor(
   { context, engines }: { readonly context: AppContext; readonly engines: Engines },
-  { users, sessions }: { readonly users: Users; readonly sessions: DashboardSessions },
-): Promise<Dashboard> =>
-  openDashboard({
+  { users, records, sessions }: DashboardNeeds,
+): Promise<Dashboard> {
+  const node = { id: crypto.randomUUID(), host: hostname() }
+  return openDashboard({
     sql: engines.sql,
     secret: context.settings.secret,
     log: context.log,
@@ -32,7 +45,43 @@ export const openDashboardFor = (
     },
     advise: () => adviseOn(context),
     inFlight: () => context.metrics.inFlight,
+    node,
+    openPeers: (answer) =>
+      openNodeDirectory({
+        channel: 'requests',
+        bus: context.settings.redisUrl === null ? null : engines.cluster,
+        own: node.id,
+        answer,
+        log: context.log,
+      }),
+    async explainRequest(question, caller) {
+      const { allowed, verdict, reason, clauses, suggestions } = await records.explainAccess(caller, question)
+      return { allowed, verdict, reason, clauses: decidingClauses(clauses), suggestions }
+    },
+    isHidden: (namespace, field) => hiddenFieldsOf(context.config, namespace).has(field),
   })
+}
+
+/** Of each step of an operation that is false, or of the only one. */
+function decidingClauses(clauses: readonly Clause[]): readonly Clause[] {
+  const steps = stepsOf(clauses)
+  const denying = steps.filter(([root]) => root?.result !== true)
+  return (denying.length > 0 ? denying.slice(0, 1) : steps).flatMap(decisiveClauses)
+}
+
+const hiddenFields = new WeakMap<Config, Map<string, ReadonlySet<string>>>()
+
+/** The hidden fields of all tables of a namespace, computed once for each configuration. */
+function hiddenFieldsOf(config: Config, namespace = ''): ReadonlySet<string> {
+  const known = hiddenFields.get(config) ?? new Map<string, ReadonlySet<string>>()
+  hiddenFields.set(config, known)
+  const found = known.get(namespace)
+  if (found) return found
+  const tables = [...(config.namespaces.get(namespace)?.tables.values() ?? [])]
+  const names = new Set(tables.flatMap(({ table }) => [...table.hidden]))
+  known.set(namespace, names)
+  return names
+}
 
 /** Settings that a server in use should have. */
 function adviseOn({ config, settings }: AppContext): readonly Advice[] {

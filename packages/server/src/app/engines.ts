@@ -16,6 +16,7 @@ import {
 } from '../engines/open.ts'
 import type { Sandboxes } from '../engines/sandbox/sandbox.ts'
 import type { Sql } from '../engines/sql/sql.ts'
+import { tracedSql } from '../engines/sql/traced-sql.ts'
 import type { Vectors } from '../engines/vectors/vectors.ts'
 import { preparePlatformLog } from '../features/records/changes/platform-log.ts'
 import { createSchema, type Schema } from '../features/records/schema/migrator.ts'
@@ -44,7 +45,8 @@ export interface Engines extends Data {
 export async function openDatabases(context: DataContext): Promise<Data> {
   const { settings, clock, log } = context
   const schema = createSchema({ namespaces: () => context.config.namespaces, log })
-  return { schema, sql: await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log }) }
+  const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log })
+  return { schema, sql: tracedSql(sql) }
 }
 
 /** Throws `ConfigError` or `SchemaError` if the data is incompatible with a configuration. */

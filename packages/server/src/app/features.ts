@@ -7,6 +7,7 @@ import { systemClock } from '../base/clock.ts'
 import { createUuid7 } from '../base/crypto/ids.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
 import type { NodeDirectory } from '../engines/cluster/node-directory.ts'
+import { tracedHosts } from '../engines/hosts/traced-hosts.ts'
 import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import { type AuthHooks, userEventsLog } from '../features/auth-hooks.ts'
@@ -104,7 +105,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
   const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
   const sessions = await openDashboardSessions({ sql: engines.sql, clock: context.clock })
   const users: Users = keep(await usersOf(shared, { records, push, sessions, hooks: () => functions.authHooks() }))
-  const dashboard: Dashboard = keep(await openDashboardFor(deps, { users, sessions }))
+  const dashboard: Dashboard = keep(await openDashboardFor(deps, { users, records, sessions }))
   const storage = keep(storageOf(shared, { users, records, hooks: (namespace) => functions.hooks.of(namespace) }))
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
@@ -285,7 +286,7 @@ const functionsOf = ({ context, engines, listener }: Shared, records: Records, r
   })
   return createFunctions({
     ...common(context),
-    hosts,
+    hosts: tracedHosts(hosts),
     mails: engines.mails,
     webhookFetch: context.substitutes.webhookFetch ?? null,
     sql: engines.sql,
@@ -357,7 +358,7 @@ function systemOf(
     api,
   }: {
     readonly backups: BackupsParts['backups']
-    readonly nodes: NodeDirectory<NodeStatus>
+    readonly nodes: NodeDirectory<null, NodeStatus>
     readonly users: Users
     readonly storage: Storage
     readonly functions: () => Functions
@@ -369,7 +370,7 @@ function systemOf(
     ...common(context),
     config: () => context.config,
     recentLog: context.recentLog,
-    queryNodes: () => nodes.query(),
+    queryNodes: () => nodes.query(null),
     backups,
     version,
     async findFaults() {

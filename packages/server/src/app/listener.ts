@@ -14,7 +14,7 @@ import type { AppContext } from './context.ts'
 export interface ServedApi
   extends Pick<
     HandleParts,
-    'sockets' | 'limiter' | 'authenticate' | 'dashboard' | 'audit' | 'onResponse' | 'onRequest'
+    'sockets' | 'limiter' | 'authenticate' | 'dashboard' | 'audit' | 'onResponse' | 'recorder'
   > {
   readonly api: Api
 }

@@ -76,13 +76,14 @@ export function openNodes(
     ownLeases,
   }: { readonly context: AppContext; readonly engines: Engines } & Pick<NodeStatusDeps, 'ownLeases'>,
   parts: Pick<NodeStatusDeps, 'sockets' | 'subscriptions' | 'rooms'>,
-): NodeDirectory<NodeStatus> {
+): NodeDirectory<null, NodeStatus> {
   const { settings, clock, log } = context
   const own = crypto.randomUUID()
   return openNodeDirectory({
+    channel: 'nodes',
     bus: settings.redisUrl === null ? null : engines.cluster,
     own,
-    describe: createNodeStatus({ id: own, ownLeases, clock, ...parts }),
+    answer: createNodeStatus({ id: own, ownLeases, clock, ...parts }),
     log,
   })
 }

@@ -38,6 +38,7 @@ export function callEndpoint(
   if (mountedAt !== undefined) context.path = context.path.slice(mountedAt.length)
   const run = (caller: Caller): Reply | Promise<Reply> => {
     context.caller = caller
+    context.trace?.enter('validate')
     const isChecked = caller.kind === 'user' || (caller.kind === 'service' && caller.admin !== undefined)
     const recheck = isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null
     return runEndpoint(prepared, context, recheck, parts.audit)
@@ -58,6 +59,7 @@ export function runEndpoint(
 ): Reply | Promise<Reply> {
   const handle = (): Reply | Promise<Reply> => {
     const { caller } = call
+    call.trace?.enter('handle')
     if (!audit || !isAudited(endpoint, call, caller)) return endpoint.handle(call)
     return audit.record({ caller, endpoint, call }, () => endpoint.handle(call))
   }
@@ -77,6 +79,8 @@ export function runEndpoint(
       call.body = validate(schema, json)
       return handle()
     }
+    // A body that is refused explains the refusal.
+    if (call.trace) call.body = json
     const checking = recheck?.()
     return checking instanceof Promise ? checking.then(proceed) : proceed()
   })

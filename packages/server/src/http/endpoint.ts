@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod'
 import type { Caller } from '../access/caller.ts'
+import type { RequestTrace } from '../base/tracing/request-trace.ts'
 import type { BlobSource } from '../engines/blobs/blobs.ts'
 import type { rateLimitRequests } from '../limits/api.ts'
 import type { AuditedChange } from './audited-change.ts'
@@ -74,6 +75,8 @@ export interface OpenCall extends Call {
   body: unknown
   caller: Caller
   readonly queryString: string
+  /** Null or absent where the request is not sampled. */
+  readonly trace?: RequestTrace | null
 }
 
 /** A handler's response, created with the functions of `replies/reply`. */

@@ -3,6 +3,7 @@
  * metrics and access log. Independent of the runtime (`server` adapts it) and of features.
  */
 import type { TrustProxy } from '../base/network/address.ts'
+import { runTraced } from '../base/tracing/request-trace.ts'
 import { unavailable } from '../errors.ts'
 import { type CallParts, callEndpoint, prepareEndpoint } from './call-endpoint.ts'
 import type { Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
@@ -50,19 +51,23 @@ export function createHandle(parts: HandleParts): Handle {
     const responder = createResponder(parts, templates, endpoint)
     return (request, params, runtime) => {
       metrics.started()
-      const context = createContext(name, request, params, runtime, trustProxy)
+      const trace = endpoint.isDashboard ? null : (parts.recorder?.begin(name) ?? null)
+      const context = createContext(name, request, params, runtime, trustProxy, trace)
       let reply: Reply | Promise<Reply>
       try {
         if (isDraining()) throw unavailable()
         checkHead(context.headers)
-        reply = work(context)
+        reply = trace === null ? work(context) : runTraced(trace, () => work(context))
       } catch (error) {
         return responder.fail(context, error)
       }
       const fail = (error: unknown) => responder.fail(context, error)
       const endLarge = (large: Reply) => prepare(large).then((ready) => responder.end(context, ready), fail)
-      if (!(reply instanceof Promise)) return isLarge(reply) ? endLarge(reply) : responder.end(context, reply)
-      return reply.then((resolved) => (isLarge(resolved) ? endLarge(resolved) : responder.end(context, resolved)), fail)
+      const end = (resolved: Reply) => {
+        trace?.enter('respond')
+        return isLarge(resolved) ? endLarge(resolved) : responder.end(context, resolved)
+      }
+      return reply instanceof Promise ? reply.then(end, fail) : end(reply)
     }
   }
 

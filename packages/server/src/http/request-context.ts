@@ -1,5 +1,6 @@
 /** The state of one request: the handler's argument, filled in step by step, and what the pipeline needs. */
 import type { TrustProxy } from '../base/network/address.ts'
+import type { RequestTrace } from '../base/tracing/request-trace.ts'
 import type { OpenCall, Params, SocketHandlerFactory } from './endpoint.ts'
 import { parseTarget } from './input/query-string.ts'
 import { createRequestBody } from './input/request-body.ts'
@@ -28,6 +29,8 @@ export interface RequestContext extends OpenCall {
   readonly runtime: RuntimeServer
   readonly startMs: number
   readonly request: Request
+  /** Null where the request is not sampled. */
+  readonly trace: RequestTrace | null
 }
 
 /** Makes request ids unique across processes in aggregated logs; they need not be unguessable. */
@@ -40,6 +43,7 @@ export function createContext(
   params: Params,
   runtime: RuntimeServer,
   trustProxy: TrustProxy,
+  trace: RequestTrace | null,
 ): RequestContext {
   const { headers, method, url } = request
   const { path, query: queryString } = parseTarget(url)
@@ -66,5 +70,6 @@ export function createContext(
     queryString,
     address,
     startMs: performance.now(),
+    trace,
   }
 }

@@ -2,9 +2,10 @@
 import type { Caller } from '../access/caller.ts'
 import { isOutOfHandles } from '../base/files/file-handles.ts'
 import type { Log } from '../base/log.ts'
+import type { RequestTrace } from '../base/tracing/request-trace.ts'
 import { EngineError } from '../engines/sql/error.ts'
 import { ApiError, internal, rateLimited, unavailable } from '../errors.ts'
-import type { Reply } from './endpoint.ts'
+import type { Params, Reply } from './endpoint.ts'
 import type { Metrics } from './metrics.ts'
 import { matchesEtag } from './replies/etags.ts'
 import { empty, json, type ReplyTemplates, toResponse } from './replies/reply.ts'
@@ -17,7 +18,7 @@ import { upgraded } from './upgrade.ts'
 /** `userId` is null unless a user made the request. */
 export type ResponseListener = (method: string, status: number, ms: number, userId: string | null) => void
 
-/** What is known of a request once it is answered, for the list of recent requests. */
+/** What is known of a request once it is answered. */
 export interface SeenRequest {
   readonly requestId: string
   readonly method: string
@@ -33,10 +34,28 @@ export interface SeenRequest {
   readonly ms: number
   readonly caller: Caller
   readonly address: string
+  /** Null where the request was not sampled. */
+  readonly traced: TracedRequest | null
+}
+
+/** What is known of a sampled request beside. */
+export interface TracedRequest {
+  readonly trace: RequestTrace
+  readonly params: Params
+  /** The JSON body after validation; undefined without one. */
+  readonly body: unknown
+  readonly userAgent: string | null
+  /** Null where it is not known before it has been sent or received. */
+  readonly requestBytes: number | null
+  readonly responseBytes: number | null
 }
 
 /** Must not block or throw. */
-export type RecordRequest = (request: SeenRequest) => void
+export interface RequestRecorder {
+  /** The trace of a request to an endpoint that begins; null if it is not sampled. */
+  begin(endpoint: string): RequestTrace | null
+  record(request: SeenRequest): void
+}
 
 export interface ResponderParts {
   readonly log: Log
@@ -47,8 +66,8 @@ export interface ResponderParts {
   /** Whether the server is shutting down and refuses new requests. */
   readonly isDraining: () => boolean
   readonly responses: UnreadResponses
-  /** Called after each request that is not to the dashboard. */
-  readonly onRequest?: RecordRequest
+  /** Keeps the requests that are not to the dashboard. */
+  readonly recorder?: RequestRecorder
 }
 
 /** Ends the requests of one endpoint. */
@@ -77,14 +96,14 @@ export function createResponder(
 
   function end(context: RequestContext, reply: Reply, refusal: ApiError | null = null): Response | undefined {
     if (reply === upgraded) {
-      record(context, 101, null)
+      record(context, 101, null, reply)
       return undefined
     }
     const response = respond(context, reply)
     response.headers.set('X-Request-Id', context.requestId)
     if (!isDashboard && !isDashboardPath(context.path)) cors.expose(context.headers, response.headers)
     if (isDraining()) response.headers.set('Connection', 'close')
-    record(context, response.status, refusal)
+    record(context, response.status, refusal, reply)
     if (isSecret) response.headers.set('Cache-Control', 'no-store')
     return response
   }
@@ -105,12 +124,13 @@ export function createResponder(
   const trackDownload = ({ request, runtime }: RequestContext): void =>
     responses.download(runtime.pendingRequests, (seconds) => runtime.timeout(request, seconds))
 
-  function record(context: RequestContext, status: number, refusal: ApiError | null): void {
+  function record(context: RequestContext, status: number, refusal: ApiError | null, reply: Reply): void {
+    context.trace?.end()
     const ms = performance.now() - context.startMs
     meter.record(status, ms / 1000)
     metrics.ended()
     logRequest(log, context, status, ms)
-    if (!isDashboard) parts.onRequest?.(seenRequest(context, status, ms, refusal))
+    if (!isDashboard) parts.recorder?.record(seenRequest(context, status, ms, refusal, reply))
     try {
       listener?.(context.method, status, ms, context.caller.auth?.id ?? null)
     } catch (error) {
@@ -122,24 +142,47 @@ export function createResponder(
   return { end, fail: (context, error) => end(context, toErrorReply(log, error, context), toApiError(error)) }
 }
 
+/** Bytes of the body; null for a stream. */
+function bytesOf({ text, source }: Reply): number | null {
+  if (source !== undefined) {
+    if (source instanceof Uint8Array) return source.byteLength
+    return source.kind === 'file' ? source.end - source.start : null
+  }
+  if (text === null) return 0
+  return typeof text === 'string' ? Buffer.byteLength(text) : text.byteLength
+}
+
+function tracedRequest({ trace, params, body, headers }: RequestContext, reply: Reply): SeenRequest['traced'] {
+  if (trace === null) return null
+  const length = headers.get('content-length')
+  const requestBytes = length === null ? (headers.has('transfer-encoding') ? null : 0) : Number(length)
+  const userAgent = headers.get('user-agent')
+  return { trace, params, body, userAgent, requestBytes, responseBytes: bytesOf(reply) }
+}
+
 const seenRequest = (
-  { requestId, method, path, queryString, name, caller, address }: RequestContext,
+  context: RequestContext,
   status: number,
   ms: number,
   refusal: ApiError | null,
-): SeenRequest => ({
-  requestId,
-  method,
-  path,
-  query: queryString,
-  endpoint: name,
-  status,
-  slug: refusal?.slug ?? null,
-  message: refusal?.message ?? null,
-  ms,
-  caller,
-  address,
-})
+  reply: Reply,
+): SeenRequest => {
+  const { requestId, method, path, queryString, name, caller, address } = context
+  return {
+    requestId,
+    method,
+    path,
+    query: queryString,
+    endpoint: name,
+    status,
+    slug: refusal?.slug ?? null,
+    message: refusal?.message ?? null,
+    ms,
+    caller,
+    address,
+    traced: tracedRequest(context, reply),
+  }
+}
 
 /** The reply that refuses a request; what is not an error of the API is logged. */
 export function toErrorReply(

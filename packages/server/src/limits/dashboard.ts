@@ -67,7 +67,7 @@ export const viewBytesMax = 16 * KiB
 export const viewsPerUserMax = 200
 
 // Recent requests
-/** With two texts of the following length, at most 4 MB. */
+/** With two texts of the following length, at most 4 MB; traces have a bound of their own. */
 export const recentRequestsMax = 2000
 export const recentRequestCharsMax = 1000
 export const recentRequestsListed = 100
@@ -91,3 +91,29 @@ export const bulkFailuresMax = 1000
 export const bulkFailuresNamed = 20
 /** Jobs of a table that its list contains. */
 export const bulkJobsListed = 10
+
+// Traces of requests
+/** Statements, waits and functions of one trace: more than a person reads. */
+export const traceSpansMax = 100
+export const traceRulesMax = 20
+/** Of a statement: a list of a wide table has some 1,000. */
+export const traceTextCharsMax = 2000
+/** Characters of all traces that a node keeps; beyond it the oldest requests lose theirs. */
+export const tracesCharsMax = 8 * 1024 * KiB
+/** Without another reason, one request of so many is traced: at a cost of 5 %, less than 0.1 % of the processor. */
+export const traceSampleEvery = 64
+/** A response that takes longer is slow: the next requests of its endpoint are traced. */
+export const traceSlowMs = 100
+/** Requests of an endpoint that are traced after a slow or a failed one. */
+export const traceFollowedMax = 20
+/** Endpoints that are followed at the same time. */
+export const traceEndpointsMax = 100
+/** How long every request is traced after an administrator has read the list with `watch`, which the page repeats. */
+export const traceWatchMs = 10_000
+/** Larger bodies are not kept, so that masking one costs little. */
+export const traceBodyBytesMax = 32 * KiB
+/** Characters of a masked body. */
+export const traceBodyCharsMax = 4 * KiB
+/** Requests of another node, and their characters, in an answer to a node that lists those of all. */
+export const peerRequestsMax = 200
+export const peerCharsMax = 256 * KiB

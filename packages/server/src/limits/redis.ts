@@ -8,6 +8,8 @@ export const nodeAnnounceMs = 5000
 export const nodeSilenceMs = 15_000
 /** How long nodes have to say how they are; the answer to an administrator lacks those that take longer. */
 export const nodeAnswerMs = 500
+/** Different questions of administrators to all nodes at the same time. */
+export const nodeQueriesMax = 20
 /** Nodes that a node knows of. */
 export const nodesMax = 1000
 /** Channels with the most subscribers that a node names. */

@@ -57,11 +57,13 @@ describeServer('dashboard views and requests', { config }, (server) => {
         ms: expect.any(Number),
         caller: 'user:ann',
         address: expect.any(String),
+        isTraced: true,
+        node: { id: expect.any(String), host: expect.any(String) },
       },
       expect.objectContaining({ query: 'limit=5&filter=…', status: 200, slug: null, caller: 'service:root' }),
     ])
     const found = await owner.client.get(`/api/requests/${served.headers.get('x-request-id')}`)
-    expect(found.body).toEqual(items[1])
+    expect(found.body).toMatchObject(items[1])
     expectRefusal(await owner.client.get('/api/requests/none'), 404)
     const listed = (await owner.client.get('/api/requests?status=4xx&caller=user:ann&endpoint=records.get')).body.items
     expect(listed).toEqual([items[0]])

@@ -1,13 +1,28 @@
 /** Insights: the last requests one by one, traffic over time, and the events of the application. */
+import { Route, Switch } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
 import { useUrlState } from '../../app/url-state.ts'
 import { Page } from '../../design/page.tsx'
 import { type Tab, Tabs } from '../../design/tabs.tsx'
 import { Events } from './events.tsx'
 import { Requests } from './recent-requests.tsx'
+import { RequestPage } from './request/request-page.tsx'
 import { TrafficView } from './traffic.tsx'
 
 export default function Insights() {
+  return (
+    <Switch>
+      <Route path="/insights/requests/:requestId">
+        <RequestPage />
+      </Route>
+      <Route>
+        <Reports />
+      </Route>
+    </Switch>
+  )
+}
+
+function Reports() {
   const url = useUrlState()
   const permits = usePermits()
   const tabs: Tab[] = [

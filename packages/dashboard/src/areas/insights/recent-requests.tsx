@@ -1,23 +1,20 @@
-/** The last requests of the node one by one: path, caller, outcome, and the same request as a command. */
+/** The last requests of all nodes, one per line; each leads to its explanation. */
 import { useState } from 'react'
-import { Link } from 'wouter'
-import { usePermits } from '../../app/permissions.ts'
+import { useLocation } from 'wouter'
 import { useUrlState } from '../../app/url-state.ts'
-import { Badge, type Tone } from '../../design/badge.tsx'
+import { Badge } from '../../design/badge.tsx'
 import { Button } from '../../design/button.tsx'
-import { CodeBlock } from '../../design/code-block.tsx'
-import { Dialog } from '../../design/dialog.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { DelayedSearch, Switch } from '../../design/field.tsx'
-import { formatTime } from '../../design/format-time.ts'
-import { Card, Facts, Spacer, Toolbar } from '../../design/page.tsx'
+import { Icon } from '../../design/icons.tsx'
+import { Card, Spacer, Toolbar } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
+import { requestPath } from './request/links.ts'
 import { type RequestFilter, type SeenRequest, useRecentRequests } from './requests.ts'
-
-const toneOf = (status: number): Tone => (status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good')
+import { toneOf } from './status-tone.ts'
 
 const statuses = [
   { value: 'all', label: 'Every status' },
@@ -42,6 +39,11 @@ const columns: readonly Column<SeenRequest>[] = [
     ),
   },
   { id: 'status', title: 'Status', cell: ({ status }) => <Badge tone={toneOf(status)}>{status}</Badge> },
+  {
+    id: 'traced',
+    title: <span className="visually-hidden">Traced</span>,
+    cell: ({ isTraced }) => isTraced && <Icon name="insights" size={12} label="Traced" />,
+  },
   { id: 'ms', title: 'ms', isNumeric: true, cell: ({ ms }) => ms.toFixed(1) },
   {
     id: 'caller',
@@ -52,6 +54,17 @@ const columns: readonly Column<SeenRequest>[] = [
   { id: 'at', title: 'Time', isOptional: true, cell: ({ at }) => new Date(at).toLocaleTimeString('en-GB') },
 ]
 
+const nodeColumn: Column<SeenRequest> = {
+  id: 'node',
+  title: 'Node',
+  isOptional: true,
+  cell: ({ node }) => (
+    <span className="insights-caller">
+      {node.host} {node.id.slice(0, 8)}
+    </span>
+  ),
+}
+
 const oneOf = <Value extends string>(options: readonly { readonly value: Value }[], text: string | null): Value =>
   options.find(({ value }) => value === text)?.value ?? (options[0]?.value as Value)
 
@@ -60,7 +73,7 @@ const textCharsMax = 200
 export function Requests() {
   const url = useUrlState()
   const [isFollowing, setFollowing] = useState(true)
-  const [open, setOpen] = useState<SeenRequest | null>(null)
+  const [, navigate] = useLocation()
   const status = oneOf(statuses, url.get('status'))
   const minMs = oneOf(durations, url.get('minMs'))
   const filter: RequestFilter = {
@@ -71,10 +84,6 @@ export function Requests() {
     minMs: minMs === '0' ? '' : minMs,
   }
   const { data, error, refetch } = useRecentRequests(filter, isFollowing)
-  const only = (values: Readonly<Record<string, string>>): void => {
-    setOpen(null)
-    url.set(values)
-  }
   return (
     <>
       <Toolbar label="Filters">
@@ -110,11 +119,19 @@ export function Requests() {
         <Spacer />
         <Switch label="Follow" checked={isFollowing} onChange={setFollowing} />
       </Toolbar>
+      {data !== undefined && (
+        <p className="insights-note">
+          {isFollowing
+            ? 'While this list follows, each request is traced: its statements, waits, functions and rules.'
+            : 'One request in 64 is traced, and 20 after a slow or a failed one of the same endpoint; in development mode all.'}
+          {data.nodes.length > 1 && ` ${data.nodes.length} nodes have answered.`}
+        </p>
+      )}
       {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Skeleton lines={10} />}
       {data?.items.length === 0 && (
         <EmptyState icon="insights" title="No requests">
-          The node keeps its last 2,000 requests. None of them fits these filters.
+          Each node keeps its last 2,000 requests. None of them fits these filters.
         </EmptyState>
       )}
       {data !== undefined && data.items.length > 0 && (
@@ -122,104 +139,12 @@ export function Requests() {
           <Table
             label="Requests"
             rows={data.items}
-            columns={columns}
+            columns={data.nodes.length > 1 ? [...columns, nodeColumn] : columns}
             keyOf={({ requestId }) => requestId}
-            onOpen={setOpen}
+            onOpen={({ requestId }) => navigate(requestPath(requestId))}
           />
         </Card>
       )}
-      <Dialog
-        isOpen={open !== null}
-        onClose={() => setOpen(null)}
-        shape="panel"
-        title={open === null ? '' : `${open.method} ${open.endpoint}`}
-      >
-        {open !== null && <Request request={open} onOnly={only} />}
-      </Dialog>
     </>
   )
-}
-
-interface RequestProps {
-  readonly request: SeenRequest
-  readonly onOnly: (values: Readonly<Record<string, string>>) => void
-}
-
-function Request({ request, onOnly }: RequestProps) {
-  const mayReadLogs = usePermits()('system:logs:*:read')
-  const { requestId, at, status, slug, message, ms, caller, address, path, query, endpoint } = request
-  return (
-    <div className="stack">
-      <Facts
-        facts={[
-          ['Time', formatTime(at)],
-          [
-            'Status',
-            <Badge key="status" tone={toneOf(status)}>
-              {status}
-            </Badge>,
-          ],
-          ['Error', message === null ? '—' : `${message}${slug === null ? '' : ` (${slug})`}`],
-          ['Duration', `${ms.toFixed(2)} ms`],
-          [
-            'Path',
-            <code key="path" className="insights-wrapped">
-              {path}
-            </code>,
-          ],
-          [
-            'Query',
-            <code key="query" className="insights-wrapped">
-              {query || '—'}
-            </code>,
-          ],
-          [
-            'Caller',
-            <span key="caller" className="insights-wrapped">
-              {caller}
-            </span>,
-          ],
-          ['Address', address],
-          ['Request', <code key="id">{requestId}</code>],
-        ]}
-      />
-      {status === 403 || status === 401 || status === 404 ? (
-        <p className="insights-note">
-          An access rule may have refused this request. The <Link href="/rules">rules playground</Link> shows why a
-          caller may or may not see a record.
-        </p>
-      ) : null}
-      <CodeBlock label="The same request" code={commandOf(request)} />
-      <div className="button-row insights-actions">
-        <Button size="small" icon="filter" onClick={() => onOnly({ endpoint })}>
-          Only this endpoint
-        </Button>
-        <Button size="small" icon="filter" onClick={() => onOnly({ caller })}>
-          Only this caller
-        </Button>
-        {mayReadLogs && (
-          <Link
-            className="button button-plain button-small"
-            href={`/logs?request=${encodeURIComponent(requestId)}&level=debug`}
-          >
-            Log lines
-          </Link>
-        )}
-      </div>
-    </div>
-  )
-}
-
-/** A word of a shell command. */
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
-
-/** Credentials and bodies are never kept, so the command has placeholders for them. */
-function commandOf({ method, path, query, caller }: SeenRequest): string {
-  const url = `${location.origin}${path}${query === '' ? '' : `?${query}`}`
-  return [
-    `curl ${method === 'GET' ? '' : `-X ${method} `}${quote(url)}`,
-    ...(caller.startsWith('user:') ? ['-H "Authorization: Bearer $ACCESS_TOKEN"'] : []),
-    ...(caller.startsWith('service:') ? ['-H "X-Platform-Service-Key: $PLINTH_SERVICE_KEY"'] : []),
-    ...(method === 'GET' || method === 'DELETE' ? [] : [`-H 'Content-Type: application/json' -d '{}'`]),
-  ].join(' \\\n  ')
 }

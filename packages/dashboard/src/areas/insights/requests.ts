@@ -16,6 +16,14 @@ export interface SeenRequest {
   readonly ms: number
   readonly caller: string
   readonly address: string
+  /** Whether it was sampled. */
+  readonly isTraced: boolean
+  readonly node: RequestNode
+}
+
+export interface RequestNode {
+  readonly id: string
+  readonly host: string
 }
 
 export interface RequestFilter {
@@ -29,14 +37,14 @@ export interface RequestFilter {
 const followIntervalMs = 2000
 const listedMax = 200
 
-/** The last requests of the node, newest first; read again every two seconds while `isFollowing`. */
+/** The last requests of all nodes, newest first; read again every two seconds, and traced, while `isFollowing`. */
 export const useRecentRequests = (filter: RequestFilter, isFollowing: boolean) =>
   useQuery({
-    queryKey: ['requests', filter],
+    queryKey: ['requests', 'list', filter],
     refetchInterval: isFollowing ? followIntervalMs : false,
     queryFn: ({ signal }) =>
-      api.get<{ readonly items: readonly SeenRequest[] }>('/api/requests', {
-        query: { limit: listedMax, ...given({ ...filter }) },
+      api.get<{ readonly items: readonly SeenRequest[]; readonly nodes: readonly RequestNode[] }>('/api/requests', {
+        query: { limit: listedMax, ...given({ ...filter, watch: isFollowing ? '1' : '' }) },
         signal,
       }),
   })

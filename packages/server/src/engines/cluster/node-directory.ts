@@ -1,74 +1,80 @@
 /**
- * The nodes of a server and what each says of itself, for administrators. A node announces itself, and answers when it
- * is queried; one that has been silent for a while is forgotten. Nothing is decided by this: leases are for that.
+ * The nodes of a server and what each answers to questions of administrators, such as what it says of itself. A node
+ * announces itself, and answers when it is queried; one that has been silent for a while is forgotten. Nothing is
+ * decided by this: leases are for that.
  */
 import { createSingleFlight } from '../../base/concurrency/single-flight.ts'
 import type { Log } from '../../base/log.ts'
-import { nodeAnnounceMs, nodeAnswerMs, nodeSilenceMs, nodesMax } from '../../limits/redis.ts'
+import { nodeAnnounceMs, nodeAnswerMs, nodeQueriesMax, nodeSilenceMs, nodesMax } from '../../limits/redis.ts'
 import type { Bus } from './cluster.ts'
 
-export interface NodeDirectory<Status> {
-  /** What this node and all others that answer in time say of themselves; this node comes first. */
-  query(): Promise<readonly Status[]>
+export interface NodeDirectory<Question, Answer> {
+  /** The answers of this node and of all others that answer in time; this node comes first. */
+  query(question: Question): Promise<readonly Answer[]>
   close(): void
 }
 
-export interface NodeDirectoryDeps<Status> {
+export interface NodeDirectoryDeps<Question, Answer> {
+  /** The channel of the bus: one for each kind of question. */
+  readonly channel: string
   /** Null where this process is the only node. */
   readonly bus: Bus | null
   /** Identifies this process. */
   readonly own: string
-  /** What this node says of itself, as JSON. */
-  readonly describe: () => Promise<Status>
+  /** The answer of this node as JSON; `isOwn` to a question of its own. */
+  readonly answer: (question: Question, isOwn: boolean) => Promise<Answer>
   readonly log: Log
 }
 
-type Message<Status> =
-  | { readonly kind: 'here' | 'gone'; readonly from: string }
-  | { readonly kind: 'query'; readonly from: string; readonly id: number }
+type Message<Question, Answer> =
+  /** A node that starts has no question: the others answer, so that it knows them before they announce themselves. */
+  | { readonly kind: 'here' | 'gone' | 'greet'; readonly from: string }
+  | { readonly kind: 'query'; readonly from: string; readonly id: number; readonly question: Question }
   | {
-      readonly kind: 'status'
+      readonly kind: 'answer'
       readonly from: string
       readonly to: string
       readonly id: number
-      readonly status: Status
+      readonly answer: Answer
     }
 
-const channel = 'nodes'
+export const openNodeDirectory = <Question, Answer>(
+  deps: NodeDirectoryDeps<Question, Answer>,
+): NodeDirectory<Question, Answer> =>
+  deps.bus === null
+    ? { query: async (question) => [await deps.answer(question, true)], close() {} }
+    : new BusDirectory(deps.bus, deps)
 
-export const openNodeDirectory = <Status>(deps: NodeDirectoryDeps<Status>): NodeDirectory<Status> =>
-  deps.bus === null ? { query: async () => [await deps.describe()], close() {} } : new BusDirectory(deps.bus, deps)
-
-interface PendingQuery<Status> {
-  readonly id: number
-  readonly answers: Map<string, Status>
+interface PendingQuery<Answer> {
+  readonly answers: Map<string, Answer>
   onAnswer(): void
 }
 
-class BusDirectory<Status> implements NodeDirectory<Status> {
+class BusDirectory<Question, Answer> implements NodeDirectory<Question, Answer> {
   readonly #bus: Bus
-  readonly #deps: NodeDirectoryDeps<Status>
+  readonly #deps: NodeDirectoryDeps<Question, Answer>
   /** When another node was last received from, in monotonic milliseconds. */
   readonly #lastMessageMs = new Map<string, number>()
-  /** All callers at one time share one query of the nodes. */
-  readonly #querying = createSingleFlight<readonly Status[]>()
+  /** Callers with the same question at one time share one query of the nodes. */
+  readonly #querying = createSingleFlight<readonly Answer[]>()
   readonly #announcements: ReturnType<typeof setInterval>
   readonly #unsubscribe: () => void
-  #pending: PendingQuery<Status> | null = null
+  readonly #pending = new Map<number, PendingQuery<Answer>>()
   #lastId = 0
 
-  constructor(bus: Bus, deps: NodeDirectoryDeps<Status>) {
+  constructor(bus: Bus, deps: NodeDirectoryDeps<Question, Answer>) {
     this.#bus = bus
     this.#deps = deps
-    this.#unsubscribe = bus.subscribe(channel, (text) => this.#receive(JSON.parse(text) as Message<Status>))
+    this.#unsubscribe = bus.subscribe(deps.channel, (text) =>
+      this.#receive(JSON.parse(text) as Message<Question, Answer>),
+    )
     this.#announcements = setInterval(() => this.#publish({ kind: 'here', from: deps.own }), nodeAnnounceMs)
     this.#announcements.unref()
-    // Those that are there answer, so that this node knows them before they announce themselves.
-    this.#publish({ kind: 'query', from: deps.own, id: 0 })
+    this.#publish({ kind: 'greet', from: deps.own })
   }
 
-  query(): Promise<readonly Status[]> {
-    return this.#querying.run('', () => this.#query())
+  query(question: Question): Promise<readonly Answer[]> {
+    return this.#querying.run(JSON.stringify(question), () => this.#query(question))
   }
 
   close(): void {
@@ -77,49 +83,57 @@ class BusDirectory<Status> implements NodeDirectory<Status> {
     this.#publish({ kind: 'gone', from: this.#deps.own })
   }
 
-  async #query(): Promise<readonly Status[]> {
-    const { own, describe } = this.#deps
+  async #query(question: Question): Promise<readonly Answer[]> {
+    const { own, answer } = this.#deps
     this.#forgetSilent()
+    const expected = new Set(this.#lastMessageMs.keys())
+    // Beyond the bound the other nodes are not queried: the administrator sees this node alone.
+    if (expected.size === 0 || this.#pending.size >= nodeQueriesMax) return [await answer(question, true)]
     const { promise: isComplete, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, nodeAnswerMs)
-    const expected = new Set(this.#lastMessageMs.keys())
-    const answers = new Map<string, Status>()
+    const answers = new Map<string, Answer>()
     const onAnswer = (): void => {
       if (expected.isSubsetOf(new Set(answers.keys()))) resolve()
     }
-    this.#pending = { id: ++this.#lastId, answers, onAnswer }
-    this.#publish({ kind: 'query', from: own, id: this.#lastId })
-    const status = await describe()
-    onAnswer()
-    await isComplete
-    clearTimeout(timer)
-    this.#pending = null
-    return [status, ...[...answers].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, answer]) => answer)]
+    const id = ++this.#lastId
+    this.#pending.set(id, { answers, onAnswer })
+    try {
+      this.#publish({ kind: 'query', from: own, id, question })
+      const first = await answer(question, true)
+      await isComplete
+      return [first, ...[...answers].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, other]) => other)]
+    } finally {
+      clearTimeout(timer)
+      this.#pending.delete(id)
+    }
   }
 
-  #receive(message: Message<Status>): void {
-    const { own, describe, log } = this.#deps
-    if (message.from === own) return
+  #receive(message: Message<Question, Answer>): void {
+    const { own, answer, log } = this.#deps
+    const { from } = message
+    if (from === own) return
     if (message.kind === 'gone') {
-      this.#lastMessageMs.delete(message.from)
+      this.#lastMessageMs.delete(from)
       return
     }
-    if (this.#lastMessageMs.size < nodesMax || this.#lastMessageMs.has(message.from))
-      this.#lastMessageMs.set(message.from, performance.now())
-    if (message.kind === 'query') {
-      const { from: to, id } = message
-      describe().then(
-        (status) => this.#publish({ kind: 'status', from: own, to, id, status }),
+    if (this.#lastMessageMs.size < nodesMax || this.#lastMessageMs.has(from))
+      this.#lastMessageMs.set(from, performance.now())
+    if (message.kind === 'greet') this.#publish({ kind: 'here', from: own })
+    else if (message.kind === 'query') {
+      const { id, question } = message
+      answer(question, false).then(
+        (given) => this.#publish({ kind: 'answer', from: own, to: from, id, answer: given }),
         (error) => log.error('cluster.status_failed', { error }),
       )
-    } else if (message.kind === 'status' && message.to === own && message.id === this.#pending?.id) {
-      this.#pending.answers.set(message.from, message.status)
-      this.#pending.onAnswer()
+    } else if (message.kind === 'answer' && message.to === own) {
+      const pending = this.#pending.get(message.id)
+      pending?.answers.set(from, message.answer)
+      pending?.onAnswer()
     }
   }
 
-  #publish(message: Message<Status>): void {
-    this.#bus.publish(channel, JSON.stringify(message))
+  #publish(message: Message<Question, Answer>): void {
+    this.#bus.publish(this.#deps.channel, JSON.stringify(message))
   }
 
   #forgetSilent(): void {

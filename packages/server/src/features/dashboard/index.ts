@@ -7,8 +7,9 @@ import type { Log } from '../../base/log.ts'
 import type { TrustProxy } from '../../base/network/address.ts'
 import type { Mode } from '../../config/config.ts'
 import type { DashboardConfig } from '../../config/sections/dashboard/dashboard.ts'
+import type { NodeDirectory } from '../../engines/cluster/node-directory.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
-import type { RecordRequest } from '../../http/responder.ts'
+import type { RequestRecorder } from '../../http/responder.ts'
 import type { DashboardAccess } from '../../http/security/dashboard-access.ts'
 import { auditIntentMs } from '../../limits/dashboard.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
@@ -19,8 +20,10 @@ import { createAuditEndpoints } from './audit/endpoints.ts'
 import { createAuditReader } from './audit/reader.ts'
 import { dashboardAddress } from './migrations.ts'
 import { createPage } from './page.ts'
-import { type Advice, createRequestEndpoints, type EngineFaults } from './requests/endpoints.ts'
-import { createRecentRequests } from './requests/recent-requests.ts'
+import { type Advice, createRequestEndpoints, type EngineFaults, type ExplainRequest } from './requests/endpoints.ts'
+import { createAnswer, type PeerAnswer, type PeerNode, type PeerQuestion } from './requests/peer-requests.ts'
+import { createRecentRequests, type RecentRequestsDeps } from './requests/recent-requests.ts'
+import { createSampler } from './requests/sampler.ts'
 import { createSessionEndpoints, type SignInMethods } from './session-endpoints.ts'
 import type { DashboardSessions } from './sessions.ts'
 import {
@@ -54,14 +57,22 @@ export interface DashboardDeps<Passkey> {
   readonly advise: () => readonly Advice[]
   /** Requests in progress. */
   readonly inFlight: () => number
+  /** This run of this process. */
+  readonly node: PeerNode
+  /** Lets this node answer others, and query them. */
+  readonly openPeers: (
+    answer: (question: PeerQuestion, isOwn: boolean) => Promise<PeerAnswer>,
+  ) => NodeDirectory<PeerQuestion, PeerAnswer>
+  readonly explainRequest: ExplainRequest
+  readonly isHidden: RecentRequestsDeps['isHidden']
   readonly clock: Clock
 }
 
 export interface Dashboard extends Feature {
   /** Authenticates requests from the page. */
   readonly access: DashboardAccess
-  /** Adds to the list of recent requests. */
-  readonly recordRequest: RecordRequest
+  /** Keeps the recent requests. */
+  readonly recorder: RequestRecorder
   /** Records what administrators and service keys change. */
   readonly audit: DashboardAudit
   /** The administrator of a job that goes on after the request. */
@@ -74,7 +85,9 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
   const database = sql.database(dashboardAddress)
   const chain = createAuditChain({ database, log })
   const audit = createAudit({ chain, clock, log })
-  const recent = createRecentRequests(clock)
+  const sampler = createSampler(clock, () => deps.mode() === 'development')
+  const recent = createRecentRequests({ clock, sampler, isHidden: deps.isHidden })
+  const answer = createAnswer(deps.node, recent, sampler)
   const reader = createAuditReader({ database, chain })
   // The embedded engine has one server, so that no other one can have an action under way.
   if (sql.circuit === null) await chain.recover(Number.MAX_SAFE_INTEGER)
@@ -85,17 +98,18 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     now: () => clock.now(),
   }
   const signIn = deps.signInTo(createTarget(deps))
+  const peers = deps.openPeers(async (question, isOwn) => answer(question, isOwn))
   return {
     name: 'dashboard',
     access,
     audit,
-    recordRequest: recent.record,
+    recorder: recent.recorder,
     findAdministrator: createFindAdministrator(deps),
     endpoints: createAuditEndpoints({ reader, secret }),
     dashboardEndpoints: [
       ...createPage({ folder: deps.pageFolder }),
       ...createViewEndpoints({ database, clock }),
-      ...createRequestEndpoints({ ...deps, recent, now: access.now }),
+      ...createRequestEndpoints({ ...deps, recent, queryPeers: (question) => peers.query(question), now: access.now }),
       ...createSessionEndpoints({ ...deps, access, signIn, audit }),
     ],
     jobs: [
@@ -107,5 +121,6 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
       },
       { name: 'dashboard.pruneAudit', intervalMs: housekeepingIntervalMs, run: chain.prune },
     ],
+    close: async () => peers.close(),
   }
 }

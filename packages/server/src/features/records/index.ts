@@ -3,12 +3,14 @@
  * log (`changes/`) to the endpoints.
  */
 
+import type { ServiceCaller } from '../../access/caller.ts'
 import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Clock } from '../../base/clock.ts'
 import { createUuid7 } from '../../base/crypto/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Bus, Counters } from '../../engines/cluster/cluster.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
+import { notFound } from '../../errors.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
@@ -26,6 +28,8 @@ import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
 import { createReadEndpoints } from './reads/endpoints.ts'
 import { createTables, type Namespaces, type Tables, type TablesDeps } from './resolve-table.ts'
 import { createRulesEndpoints, type RulesTools } from './rules/endpoints.ts'
+import { type AccessExplanation, explainAccess } from './rules/explain-access.ts'
+import type { Question } from './rules/question.ts'
 import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
@@ -80,6 +84,8 @@ export interface Records extends Feature {
   /** Runs the pages of bulk jobs. */
   readonly runBulkJob: RunBulkJob
   readonly feed: ChangeFeed
+  /** Explains what a caller may do with a record; see `explainAccess`. Throws 404 without the tools for rules. */
+  explainAccess(service: ServiceCaller, question: Question): Promise<AccessExplanation>
   /** Resolves a table for one caller; see `Tables`. */
   readonly resolve: Tables['resolve']
   /** A writer for the records of a platform table; see `PlatformRecordWriter`. */
@@ -178,6 +184,10 @@ export function createRecords(deps: RecordsDeps): Records {
     },
     drain: { stage: 'last', run: async () => feed.close() },
     feed,
+    async explainAccess(service, question) {
+      if (!deps.rulesTools) throw notFound('Path')
+      return explainAccess({ ...deps, ...deps.rulesTools, tables, totals, generate }, service, question)
+    },
     resolve: tables.resolve,
     platformRecordWriter(table) {
       const database = sql.database({ namespace: table.namespace, instanceId: null })

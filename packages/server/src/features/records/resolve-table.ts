@@ -8,6 +8,7 @@ import type { NamespaceDefinition, TableDefinition } from '../../access/definiti
 import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import { createMac } from '../../base/crypto/hash.ts'
 import type { Log } from '../../base/log.ts'
+import { currentTrace } from '../../base/tracing/request-trace.ts'
 import { decorateDatabase } from '../../engines/sql/decorate-database.ts'
 import type { Dialect } from '../../engines/sql/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../engines/sql/sql.ts'
@@ -20,6 +21,7 @@ import { type Relations, relationsOf } from '../../query/relations.ts'
 import type { Table } from '../../query/table.ts'
 import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../../query/to-sql.ts'
 import { createTableRows, type TableRows } from './rows.ts'
+import { tracedPermissions } from './traced-permissions.ts'
 
 export type Namespaces = ReadonlyMap<string, NamespaceDefinition>
 
@@ -180,7 +182,9 @@ export function createTables(deps: TablesDeps): Tables {
     const { definition, rows, referrers, relations } = found
     const { table } = definition
     const reportFailure = observer ? ({ error }: { error: unknown }) => observer.failed(error) : report
-    const permissions = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, reportFailure)
+    const trace = currentTrace()
+    const evaluated = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, reportFailure)
+    const permissions = trace ? tracedPermissions(evaluated, tableName, trace) : evaluated
     const sibling = (name: string): TableCall => call(namespace, name, database, address, caller, observer)
     const viewOf = (showsHidden: boolean): TableView => {
       const byName = showsHidden ? relations.all : relations.visible

@@ -26,3 +26,14 @@ export function decisiveClauses(clauses: readonly Clause[]): readonly Clause[] {
   }
   return visit(root).slice(0, decisiveMax)
 }
+
+const isPart = /\.(?:not|(?:and|or)\[\d+\])(?:\.|$)/
+
+/** The clauses of each tree of a list of trees. */
+export function stepsOf(clauses: readonly Clause[]): readonly (readonly Clause[])[] {
+  const steps: Clause[][] = []
+  for (const clause of clauses)
+    if (isPart.test(clause.path)) steps.at(-1)?.push(clause)
+    else steps.push([clause])
+  return steps
+}

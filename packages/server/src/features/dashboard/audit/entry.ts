@@ -1,6 +1,7 @@
-/** Entries of the audit log: their content, the masks for secrets, and the bound on their size. */
+/** Entries of the audit log: their content, and the bound on their size. */
 import type { AuditedChange } from '../../../http/audited-change.ts'
-import { auditChangesMax, auditDepthMax, auditTextCharsMax, auditValueCharsMax } from '../../../limits/dashboard.ts'
+import { auditTextCharsMax } from '../../../limits/dashboard.ts'
+import { masked } from '../masked.ts'
 
 /** `unknown`: the server ended between the action and its entry. `failed`: it ended with an error of the server. */
 export type AuditOutcome = 'done' | 'failed' | 'unknown'
@@ -27,46 +28,9 @@ export interface AuditRecord {
   readonly after: unknown
 }
 
-const mask = '[masked]'
-const secretWords = [
-  'passwords?',
-  'passphrases?',
-  'secrets?',
-  'tokens?',
-  'authorization',
-  'cookies?',
-  'credentials?',
-  'otp',
-  '(?:private|api|service|signing) keys?',
-  'recovery codes?',
-]
-const secretName = new RegExp(`\\b(?:${secretWords.join('|')})\\b`)
-
-/** Whether a member has a secret by its name, such as `apiToken`, `API_TOKEN` or `new-password`. */
-function isSecret(name: string): boolean {
-  const words = name.replaceAll(/([a-z\d])([A-Z])/g, '$1 $2').replaceAll(/[^A-Za-z\d]+/g, ' ')
-  return secretName.test(words.toLowerCase())
-}
-
-/** A copy in which values of secret names are masked, long texts are cut, and nothing is nested too deeply. */
-function masked(value: unknown, depth: number): unknown {
-  if (typeof value === 'string')
-    return value.length > auditValueCharsMax ? `${value.slice(0, auditValueCharsMax).toWellFormed()}…` : value
-  if (typeof value !== 'object' || value === null) return value
-  if (depth > auditDepthMax) return '…'
-  // One more item may say how many changes are left out.
-  if (Array.isArray(value)) return value.slice(0, auditChangesMax + 1).map((item) => masked(item, depth + 1))
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [
-      name,
-      isSecret(name) && member !== null ? mask : masked(member, depth + 1),
-    ]),
-  )
-}
-
 /** The value as an entry shows it: masked, and replaced by a note where it is too large. */
 function bounded(value: unknown): unknown {
-  const copy = masked(value, 1)
+  const copy = masked(value)
   const chars = (JSON.stringify(copy) ?? '').length
   return chars > auditTextCharsMax ? { truncated: true, chars } : copy
 }

@@ -1,15 +1,19 @@
 /**
- * The last requests of this server in memory: a ring that is bounded in number and in size. Values of query parameters
- * are kept only where their names are harmless; headers and bodies are never kept.
+ * The last requests of this node in memory: a ring that is bounded in number and in size. Values of query parameters
+ * are kept only where their names are harmless; headers are never kept, and bodies only masked, of traced requests.
  */
 
 import { callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
-import type { RecordRequest, SeenRequest } from '../../../http/responder.ts'
-import { recentRequestCharsMax, recentRequestsMax } from '../../../limits/dashboard.ts'
+import type { StageTime, TraceRule, TraceSpan } from '../../../base/tracing/request-trace.ts'
+import type { RequestRecorder, SeenRequest, TracedRequest } from '../../../http/responder.ts'
+import { recentRequestCharsMax, recentRequestsMax, tracesCharsMax } from '../../../limits/dashboard.ts'
+import { shownBody } from './request-body.ts'
+import { type AccessQuestion, accessQuestion } from './request-question.ts'
+import type { Sampler } from './sampler.ts'
 
-/** A request as administrators see it. */
+/** A request as administrators see it in the list. */
 export interface RecentRequest {
   readonly requestId: string
   readonly at: string
@@ -26,6 +30,31 @@ export interface RecentRequest {
   /** `anonymous:…`, `user:…` or `service:…`. */
   readonly caller: string
   readonly address: string
+  /** Whether it was sampled. */
+  readonly isTraced: boolean
+}
+
+/** What a traced request did. */
+export interface RequestPath {
+  readonly stages: readonly StageTime[]
+  readonly spans: readonly TraceSpan[]
+  /** Spans beyond the bound. */
+  readonly dropped: number
+  readonly rules: readonly TraceRule[]
+  readonly userAgent: string | null
+  readonly requestBytes: number | null
+  readonly responseBytes: number | null
+  /** Masked; null without one, and for one that was too large. */
+  readonly body: string | null
+}
+
+export interface FoundRequest {
+  readonly request: RecentRequest
+  readonly trace: RequestPath | null
+  /** The table whose values the body may have; null for other endpoints. */
+  readonly table: string | null
+  /** What the rules decided about; null where none did. */
+  readonly question: AccessQuestion | null
 }
 
 export interface RequestFilter {
@@ -37,17 +66,31 @@ export interface RequestFilter {
   readonly minMs?: number | undefined
 }
 
-export interface RecentRequests {
-  readonly record: RecordRequest
-  /** Newest first. */
-  list(filter: RequestFilter, limit: number): RecentRequest[]
-  find(requestId: string): RecentRequest | null
-  /** Of the requests since a time: how many, how many failed by the server, and the 50th and 95th percentile in ms. */
-  summarize(sinceMs: number): { requests: number; errors: number; p50: number | null; p95: number | null }
+/** How many requests an endpoint had, and how long they took. */
+export interface RequestSummary {
+  readonly requests: number
+  readonly errors: number
+  readonly p50: number | null
+  readonly p95: number | null
 }
 
-interface Kept extends SeenRequest {
+export interface RecentRequests {
+  readonly recorder: RequestRecorder
+  /** Newest first. */
+  list(filter: RequestFilter, limit: number): RecentRequest[]
+  find(requestId: string): FoundRequest | null
+  /** Of the requests since a time: how many, how many failed by the server, and the 50th and 95th percentile in ms. */
+  summarize(sinceMs: number): RequestSummary
+}
+
+interface KeptTrace extends Omit<TracedRequest, 'body'> {
+  readonly body: string | null
+  readonly chars: number
+}
+
+interface Kept extends Omit<SeenRequest, 'traced'> {
   readonly atMs: number
+  traced: KeptTrace | null
 }
 
 /** Parameters whose values reveal nothing but the form of a request. */
@@ -81,9 +124,48 @@ function redact(queryString: string): string {
   return parameters.join('&').slice(0, recentRequestCharsMax)
 }
 
-export function createRecentRequests(clock: Clock): RecentRequests {
+const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
+
+const viewOf = ({ atMs, caller, path, ms, traced, ...kept }: Kept): RecentRequest => ({
+  ...kept,
+  path: path.slice(0, recentRequestCharsMax),
+  at: formatDatetime(atMs),
+  caller: callerKey(caller),
+  ms: rounded(ms),
+  isTraced: traced !== null,
+})
+
+const pathOf = ({ trace, userAgent, requestBytes, responseBytes, body }: KeptTrace): RequestPath => ({
+  stages: trace.stages.map((stage) => ({ ...stage, startMs: rounded(stage.startMs), ms: rounded(stage.ms) })),
+  spans: trace.spans.map((span) => ({ ...span, startMs: rounded(span.startMs), ms: rounded(span.ms) })),
+  dropped: trace.dropped,
+  rules: trace.rules,
+  userAgent,
+  requestBytes,
+  responseBytes,
+  body,
+})
+
+const fits = (kept: Kept, { endpoint, caller, path, status, minMs }: RequestFilter): boolean =>
+  (endpoint === undefined || kept.endpoint === endpoint) &&
+  (caller === undefined || callerKey(kept.caller) === caller) &&
+  (path === undefined || kept.path.startsWith(path)) &&
+  (status === undefined || String(kept.status) === status || `${String(kept.status)[0]}xx` === status) &&
+  (minMs === undefined || kept.ms >= minMs)
+
+export interface RecentRequestsDeps {
+  readonly clock: Clock
+  readonly sampler: Sampler
+  /** Whether a field of a table of the namespace is hidden from users. */
+  readonly isHidden: (namespace: string | undefined, field: string) => boolean
+}
+
+export function createRecentRequests({ clock, sampler, isHidden }: RecentRequestsDeps): RecentRequests {
   const ring: Kept[] = []
   let next = 0
+  /** Those with a trace, the oldest first. */
+  const traced = new Set<Kept>()
+  let chars = 0
 
   /** Newest first. */
   function* newest(): Generator<Kept> {
@@ -93,31 +175,54 @@ export function createRecentRequests(clock: Clock): RecentRequests {
     }
   }
 
-  const viewOf = ({ atMs, caller, query, path, ...kept }: Kept): RecentRequest => ({
-    ...kept,
-    path: path.slice(0, recentRequestCharsMax),
-    query,
-    at: formatDatetime(atMs),
-    caller: callerKey(caller),
-    ms: Math.round(kept.ms * 1000) / 1000,
-  })
+  function dropTrace(kept: Kept): void {
+    if (kept.traced === null) return
+    chars -= kept.traced.chars
+    kept.traced = null
+    traced.delete(kept)
+  }
 
-  const fits = (kept: Kept, { endpoint, caller, path, status, minMs }: RequestFilter): boolean =>
-    (endpoint === undefined || kept.endpoint === endpoint) &&
-    (caller === undefined || callerKey(kept.caller) === caller) &&
-    (path === undefined || kept.path.startsWith(path)) &&
-    (status === undefined || String(kept.status) === status || `${String(kept.status)[0]}xx` === status) &&
-    (minMs === undefined || kept.ms >= minMs)
+  function keepTrace(kept: Kept, { body, ...rest }: TracedRequest): void {
+    const { namespace } = rest.params
+    const shown = shownBody(kept.endpoint, body, rest.requestBytes, (name) => isHidden(namespace, name))
+    const userAgent = rest.userAgent?.slice(0, recentRequestCharsMax) ?? null
+    const size = rest.trace.chars + (shown?.length ?? 0) + (userAgent?.length ?? 0)
+    kept.traced = { ...rest, userAgent, body: shown, chars: size }
+    traced.add(kept)
+    chars += size
+    for (const oldest of traced) {
+      if (chars <= tracesCharsMax) break
+      dropTrace(oldest)
+    }
+  }
 
   return {
-    record(request) {
-      ring[next] = {
-        ...request,
-        path: request.path.slice(0, recentRequestCharsMax),
-        query: redact(request.query),
-        atMs: clock.now(),
-      }
-      next = (next + 1) % recentRequestsMax
+    recorder: {
+      begin: sampler.begin,
+      record(seen) {
+        sampler.ended(seen.endpoint, seen.status, seen.ms)
+        const overwritten = ring[next]
+        if (overwritten) dropTrace(overwritten)
+        // Member by member: to copy the others with a spread takes longer than all of the rest.
+        const kept: Kept = {
+          requestId: seen.requestId,
+          method: seen.method,
+          path: seen.path.slice(0, recentRequestCharsMax),
+          query: redact(seen.query),
+          endpoint: seen.endpoint,
+          status: seen.status,
+          slug: seen.slug,
+          message: seen.message,
+          ms: seen.ms,
+          caller: seen.caller,
+          address: seen.address,
+          atMs: clock.now(),
+          traced: null,
+        }
+        ring[next] = kept
+        next = (next + 1) % recentRequestsMax
+        if (seen.traced) keepTrace(kept, seen.traced)
+      },
     },
     list(filter, limit) {
       const found: RecentRequest[] = []
@@ -128,7 +233,16 @@ export function createRecentRequests(clock: Clock): RecentRequests {
       return found
     },
     find(requestId) {
-      for (const kept of newest()) if (kept.requestId === requestId) return viewOf(kept)
+      for (const kept of newest()) {
+        if (kept.requestId !== requestId) continue
+        const { traced: of, endpoint, caller } = kept
+        return {
+          request: viewOf(kept),
+          trace: of && pathOf(of),
+          table: endpoint.startsWith('records.') ? (of?.params.table ?? null) : null,
+          question: of && accessQuestion({ endpoint, caller, params: of.params, body: of.body }),
+        }
+      }
       return null
     },
     summarize(sinceMs) {
