@@ -78,6 +78,11 @@ export const httpErrors = {
     meaning: 'All seats of the room are taken by connected players.',
     retry: 'after-delay',
   },
+  'viewing-as-user': {
+    status: 403,
+    meaning: 'The session of the dashboard views as a user, and only reads. Stop viewing, and send the request again.',
+    retry: 'no',
+  },
   'sign-in-again': {
     status: 403,
     meaning: 'The request needs a recent sign-in; the session began too long ago.',

@@ -73,6 +73,12 @@ export const foreignError = (status: number, slug: string, message: string, data
 export const withData = ({ status, slug, message, headers }: ApiError, data: FieldErrors): ApiError =>
   new ApiError(status, slug, message, data, headers)
 
+/** The same error with further headers. */
+export const withHeaders = (
+  { status, slug, message, data, headers }: ApiError,
+  more: Readonly<Record<string, string>>,
+): ApiError => new ApiError(status, slug, message, data, { ...headers, ...more })
+
 /** Runs `work`; the paths of its field errors are below `path` then. */
 export function prefixedErrors<T>(path: string, work: () => T): T {
   try {
@@ -186,6 +192,8 @@ export const pushNotConfigured = (): ApiError => apiError('push-not-configured',
 export const invalidCredentials = (message = 'Invalid email or password'): ApiError =>
   apiError('invalid-credentials', message)
 /** 403 for operations that require a recent sign-in. */
+export const viewingAsUser = (): ApiError =>
+  apiError('viewing-as-user', 'While viewing as a user the dashboard only reads; stop viewing to change something')
 export const signInAgain = (): ApiError => apiError('sign-in-again', 'Sign in again to do this')
 /** 403 for a user without a dashboard role; sent only after the password or the passkey was right. */
 export const noDashboardRole = (): ApiError =>

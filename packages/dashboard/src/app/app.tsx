@@ -38,12 +38,14 @@ function Gate() {
     setError(null)
     loadSession().catch(setError)
   }
-  useEffect(load, [])
+  const otherViews = useStore(session.otherViews)
+  useEffect(load, [otherViews])
   useEffect(() => {
     // The answers belong to the administrator who requested them.
     if (current === null) queryClient.clear()
   }, [current])
-  if (current) return <Shell current={current} />
+  // Nothing that one caller sees stays on the page of another.
+  if (current) return <Shell key={current.viewing?.id} current={current} />
   if (current === null) return <SignInPage />
   if (error === null) return null
   return (

@@ -12,6 +12,8 @@ export interface Area {
   readonly scope: string | null
   /** What else a search in the palette finds it by. */
   readonly words?: string
+  /** Shows a user's own data while an administrator views as that user; the others are not offered then. */
+  readonly showsViewedUser?: true
   readonly load: () => Promise<{ readonly default: ComponentType }>
 }
 
@@ -32,6 +34,7 @@ export const areas: readonly Area[] = [
     icon: 'data',
     scope: 'db:table:*:read',
     words: 'tables records rows grid schema namespaces tenants',
+    showsViewedUser: true,
     load: () => import('../areas/data/index.tsx'),
   },
   {
@@ -59,6 +62,7 @@ export const areas: readonly Area[] = [
     icon: 'files',
     scope: 'storage:bucket:*:read',
     words: 'buckets storage uploads folders images signed links',
+    showsViewedUser: true,
     load: () => import('../areas/files/index.tsx'),
   },
   {

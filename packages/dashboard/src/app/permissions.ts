@@ -28,4 +28,4 @@ export function usePermits(): (scope: string) => boolean {
 }
 
 /** Whether every request but a read is refused, also one that only asks, such as for a signed link. */
-export const useIsReadOnly = (): boolean => useStore(session.current)?.role === 'viewer'
+export const useIsReadOnly = (): boolean => useStore(session.current)?.isReadOnly ?? true

@@ -1,6 +1,8 @@
 /** Cached answers of the server that several areas read. */
 import { QueryClient, useQuery } from '@tanstack/react-query'
 import { connection, fetchHealth } from './connection.ts'
+import { session } from './session-store.ts'
+import { useStore } from './store.ts'
 import { api } from './transport.ts'
 
 /** After this time an answer is requested again when its view is opened. */
@@ -58,9 +60,31 @@ export interface Schema {
   readonly functions: Readonly<Record<string, unknown>>
 }
 
-/** Tables, namespaces, buckets, rooms and functions. */
-export const useSchema = () =>
-  useQuery({ queryKey: ['schema'], queryFn: ({ signal }) => api.get<Schema>('/api/schema', { signal }) })
+const withoutHidden = (schema: Schema): Schema => ({
+  ...schema,
+  tables: Object.fromEntries(
+    Object.entries(schema.tables).map(([name, table]) => [
+      name,
+      {
+        ...table,
+        fields: Object.fromEntries(Object.entries(table.fields).filter(([, { hidden }]) => !hidden)),
+        search: table.search.filter((field) => !table.fields[field]?.hidden),
+      },
+    ]),
+  ),
+})
+
+const entire = (schema: Schema): Schema => schema
+
+/** Tables, namespaces, buckets, rooms and functions. While viewing as a user, without what is hidden from users. */
+export function useSchema() {
+  const viewing = useStore(session.current)?.viewing
+  return useQuery({
+    queryKey: ['schema'],
+    queryFn: ({ signal }) => api.get<Schema>('/api/schema', { signal }),
+    select: viewing ? withoutHidden : entire,
+  })
+}
 
 export interface Health {
   readonly status: 'ok' | 'unavailable'

@@ -1,5 +1,6 @@
 /** Signing in and out: password, second factor, passkey, and the session of the cookie. */
 import { isPlinthError } from 'plinth-client'
+import { queryClient } from './queries.ts'
 import { type Session, session } from './session-store.ts'
 import { api } from './transport.ts'
 
@@ -20,7 +21,10 @@ function accept(answer: Answer): SecondFactor | null {
 /** Reads the session of the cookie, if there is one. */
 export async function loadSession(): Promise<void> {
   try {
-    session.signedIn(await api.get<Session>('/api/session'))
+    const [before, next] = [session.current.get(), await api.get<Session>('/api/session')]
+    // What is cached was read for another caller.
+    if (before && before.viewing?.id !== next.viewing?.id) queryClient.clear()
+    session.signedIn(next)
   } catch (error) {
     if (!isPlinthError(error) || error.status === 0 || error.status >= 500) throw error
     session.signedOut()
@@ -57,7 +61,22 @@ export async function signInByPasskey(): Promise<void> {
   const { options } = await api.post<{ options: PublicKeyCredentialRequestOptionsJSON }>('/api/session/passkey-options')
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options)
   const credential = (await navigator.credentials.get({ publicKey })) as PublicKeyCredential
-  accept(await api.post<Answer>('/api/session/passkey', { body: { response: credential.toJSON() } }))
+  try {
+    accept(await api.post<Answer>('/api/session/passkey', { body: { response: credential.toJSON() } }))
+  } catch (error) {
+    throw isPlinthError(error, 'invalid-credentials') ? new Error('The passkey was not accepted.') : error
+  }
+}
+
+/** From now on, records and files are those that a user sees, and nothing can be changed. */
+export async function startViewing(userId: string): Promise<void> {
+  await api.post(`/api/view-as/${encodeURIComponent(userId)}`)
+  await loadSession()
+}
+
+export async function stopViewing(): Promise<void> {
+  await api.delete('/api/view-as')
+  await loadSession()
 }
 
 export async function signOut(): Promise<void> {

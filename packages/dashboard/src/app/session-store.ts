@@ -7,17 +7,23 @@ export interface SessionUser {
   readonly displayName: string | null
 }
 
+/** The user as whom the session views data and files. */
+export interface Viewing extends SessionUser {
+  readonly endsAt: string
+}
+
 export interface Session {
   readonly user: SessionUser
   readonly role: string
   /** What the role permits, as scopes of service keys. */
   readonly scopes: readonly string[]
-  /** Whether the server refuses all writes of the role. */
+  /** Whether the server refuses all writes: by the role, or while viewing as a user. */
   readonly isReadOnly: boolean
   readonly signedInAt: string
   readonly expiresAt: string
   readonly mode: 'development' | 'release'
   readonly version: string
+  readonly viewing: Viewing | null
 }
 
 /** Why a sign-in is shown over the page: the session ended, or it is too old for what was requested. */
@@ -26,6 +32,8 @@ export type SignInReason = 'expired' | 'recent'
 /** Undefined until it is known, null without a session. */
 const current = createStore<Session | null | undefined>(undefined)
 const reason = createStore<SignInReason | null>(null)
+/** Counts responses that another view than the one on the page has given. */
+const otherViews = createStore(0)
 let waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = []
 
 const finish = (end: (one: (typeof waiting)[number]) => void): void => {
@@ -37,6 +45,17 @@ const finish = (end: (one: (typeof waiting)[number]) => void): void => {
 
 export const session = {
   current,
+  otherViews,
+  /**
+   * Whether a response belongs to the view that the page shows, by its header; otherwise another tab has started or
+   * ended one, or its time is over.
+   */
+  shows(viewedId: string | null): boolean {
+    const shown = current.get()
+    if (!shown || (shown.viewing?.id ?? null) === viewedId) return true
+    otherViews.set(otherViews.get() + 1)
+    return false
+  },
   /** Set while a sign-in is shown over the page. */
   reason,
   /** Resolves after the next sign-in. Rejects if the administrator declines, or with the signal. */

@@ -14,7 +14,7 @@ import { usePermits } from './permissions.ts'
 import type { Session } from './session-store.ts'
 import { useShortcuts } from './shortcuts.ts'
 import { useStore } from './store.ts'
-import { TopBar } from './top-bar.tsx'
+import { TopBar } from './top-bar/top-bar.tsx'
 
 /** One lazy component per area, created once. */
 const views = new Map(areas.map((area) => [area.id, lazy(area.load)]))
@@ -24,15 +24,21 @@ export function Shell({ current }: { readonly current: Session }) {
   const permits = usePermits()
   const [isRailOpen, setRailOpen] = useState(false)
   const [isPaletteOpen, setPaletteOpen] = useState(false)
-  const shown = useMemo(() => areas.filter(({ scope }) => scope === null || permits(scope)), [permits])
+  const { viewing } = current
+  const shown = useMemo(
+    () =>
+      areas.filter(({ scope, showsViewedUser }) => (!viewing || showsViewedUser) && (scope === null || permits(scope))),
+    [permits, viewing],
+  )
   const area = areaOf(path)
   useShortcuts({ areas: shown, openPalette: () => setPaletteOpen(true) })
   useEffect(() => setRailOpen(false), [path])
   useEffect(() => {
-    document.title = area ? `${area.title} · Plinth` : 'Plinth'
-  }, [area])
+    const title = area ? `${area.title} · Plinth` : 'Plinth'
+    document.title = viewing ? `${viewing.email ?? viewing.id}: ${title}` : title
+  }, [area, viewing])
   return (
-    <div className={classNames('shell', isRailOpen && 'is-rail-open')}>
+    <div className={classNames('shell', isRailOpen && 'is-rail-open', viewing && 'is-viewing')}>
       <a className="skip-link" href="#view">
         Skip to the content
       </a>
@@ -48,7 +54,7 @@ export function Shell({ current }: { readonly current: Session }) {
         <main className="view" id="view" tabIndex={-1}>
           <ErrorBoundary resetKey={area?.id ?? path}>
             <Suspense fallback={<ViewSkeleton />}>
-              <View area={area} isPermitted={area !== undefined && shown.includes(area)} />
+              <View area={area} isPermitted={area !== undefined && shown.includes(area)} isViewing={viewing !== null} />
             </Suspense>
           </ErrorBoundary>
         </main>
@@ -58,8 +64,20 @@ export function Shell({ current }: { readonly current: Session }) {
   )
 }
 
-function View({ area, isPermitted }: { readonly area: Area | undefined; readonly isPermitted: boolean }) {
+interface ViewProps {
+  readonly area: Area | undefined
+  readonly isPermitted: boolean
+  readonly isViewing: boolean
+}
+
+function View({ area, isPermitted, isViewing }: ViewProps) {
   if (area === undefined) return <NotFound />
+  if (isViewing && !area.showsViewedUser)
+    return (
+      <EmptyState icon="eye" title={`${area.title} has no view of a user`}>
+        While you view as a user, only Data and Files are shown, as the user sees them.
+      </EmptyState>
+    )
   if (!isPermitted)
     return (
       <EmptyState icon="lock" title={`Your role does not include ${area.title}`}>

@@ -17,6 +17,11 @@ const attemptTimeoutMs = 60_000
 /** How long a request may wait for a sign-in. */
 const requestTimeoutMs = 60 * 60_000
 
+/** The header of responses that names the user as whom the session views data. */
+const viewedHeader = 'x-plinth-viewing-as'
+
+const isOfView = (url: URL): boolean => url.pathname.startsWith(`${basePath}/api/view-as`)
+
 const isOfSession = (url: URL): boolean => url.pathname.startsWith(`${basePath}/api/session`)
 
 /** The slug of an error without using up the response. */
@@ -26,6 +31,13 @@ async function slugOf(response: Response): Promise<string> {
   } catch {
     return ''
   }
+}
+
+/** Whether a response shows that the session views as another user than the page; the page then reads the session. */
+function isOfOtherView({ ok, headers }: Response): boolean {
+  const viewedId = headers.get(viewedHeader)
+  // A refusal without the name may be from before the session was known.
+  return (ok || viewedId !== null) && !session.shows(viewedId)
 }
 
 async function attempt(input: RequestInfo | URL, init: RequestInit): Promise<Response> {
@@ -56,6 +68,8 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
       await session.requireSignIn('recent', init.signal ?? null)
       continue
     }
+    if (isOfView(url)) return response
+    if (isOfOtherView(response)) throw new DOMException('The session shows another view', 'AbortError')
     return response
   }
 }

@@ -42,6 +42,17 @@ export interface Administrator {
   readonly sessionId: string
   /** When the password or the passkey was given, in milliseconds since 1970. */
   readonly signedInAtMs: number
+  /** Present while the session shows data as a user sees it; then it only reads. */
+  readonly viewedAs?: ViewedUser
+}
+
+/** The user as whom an administrator views data. */
+export interface ViewedUser {
+  readonly userId: string
+  /** The caller that access rules see; null if the user was disabled or deleted meanwhile. */
+  readonly caller: UserCaller | null
+  /** Milliseconds since 1970. */
+  readonly endsAtMs: number
 }
 
 /** Prefix of the `keyName` of administrators; no service key has such a name. */

@@ -29,6 +29,9 @@ const readEverything = [
 const role = (scopes: readonly string[], isReadOnly = false): DashboardRole =>
   Object.freeze({ scopes: Object.freeze(scopes), isReadOnly })
 
+/** The scope to view data and files as a user; reading them needs the scopes for it as well. */
+export const impersonationScope = 'dashboard:users:*:impersonate'
+
 /** The role that may give roles to others, and do everything else. */
 export const ownerRole = 'owner'
 
@@ -50,7 +53,16 @@ export const dashboardRoles: ReadonlyMap<string, DashboardRole> = new Map([
       'dashboard:views:*:write',
     ]),
   ],
-  ['support', role([...readEverything, 'auth:admin:*:write', 'dashboard:rules:*:explain', 'dashboard:views:*:write'])],
+  [
+    'support',
+    role([
+      ...readEverything,
+      'auth:admin:*:write',
+      'dashboard:rules:*:explain',
+      'dashboard:views:*:write',
+      impersonationScope,
+    ]),
+  ],
   ['viewer', role(readEverything, true)],
 ])
 

@@ -95,6 +95,7 @@ const forms: readonly ScopeForm[] = [
   { area: 'dashboard', type: 'requests', named: null, actions: ['read'] },
   { area: 'dashboard', type: 'rules', named: null, actions: ['explain'] },
   { area: 'dashboard', type: 'settings', named: null, actions: ['read', 'write'] },
+  { area: 'dashboard', type: 'users', named: null, actions: ['impersonate'] },
   { area: 'dashboard', type: 'views', named: null, actions: ['read', 'write'] },
 ]
 

@@ -31,6 +31,7 @@ export function openDashboardFor(
     sessions,
     signInTo: users.signInTo,
     findActive: users.findActive,
+    viewedUsers: users,
     config: () => context.config.dashboard,
     mode: () => context.config.mode,
     publicUrl: context.settings.publicUrl,

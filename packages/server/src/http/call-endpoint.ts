@@ -1,6 +1,7 @@
 /** Runs an endpoint: authorization and validation, then its handler. */
 import { z } from 'zod'
-import type { Caller } from '../access/caller.ts'
+import type { Caller, ViewedUser } from '../access/caller.ts'
+import { ApiError, notFound, withHeaders } from '../errors.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
 import { type Audit, isAudited } from './audit.ts'
 import type { Endpoint, OpenCall, Reply } from './endpoint.ts'
@@ -8,6 +9,7 @@ import { hasNoBody, readJsonObject } from './input/body.ts'
 import { createQueryReader, validate } from './input/validate.ts'
 import type { RequestContext } from './request-context.ts'
 import { authorize } from './security/authorization.ts'
+import { viewedHeaders } from './security/dashboard-access.ts'
 import { authenticateAgain, type IdentifyParts, identify } from './security/identify.ts'
 
 /** An endpoint with everything that can be computed before its first request. */
@@ -41,10 +43,38 @@ export function callEndpoint(
     context.trace?.enter('validate')
     const isChecked = caller.kind === 'user' || (caller.kind === 'service' && caller.admin !== undefined)
     const recheck = isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null
-    return runEndpoint(prepared, context, recheck, parts.audit)
+    const viewed = viewedUser(caller)
+    const answer = (): Reply | Promise<Reply> => runEndpoint(prepared, context, recheck, parts.audit)
+    return viewed ? naming(viewed, answer) : answer()
   }
   const caller = identify(parts, prepared.endpoint, context)
   return caller instanceof Promise ? caller.then(run) : run(caller)
+}
+
+/** The reply or the refusal with the headers that name the user. */
+async function naming(viewed: ViewedUser, answer: () => Reply | Promise<Reply>): Promise<Reply> {
+  const headers = viewedHeaders(viewed)
+  try {
+    const reply = await answer()
+    return { ...reply, headers: { ...reply.headers, ...headers } }
+  } catch (error) {
+    throw error instanceof ApiError ? withHeaders(error, headers) : error
+  }
+}
+
+const viewedUser = (caller: Caller): ViewedUser | undefined =>
+  caller.kind === 'service' ? caller.admin?.viewedAs : undefined
+
+/**
+ * The handler's argument: while an administrator views as a user, with that user as the caller where the endpoint
+ * answers so. The scopes of the administrator were checked before, so that it shows nothing more. Throws 404 if the
+ * user has been disabled or deleted.
+ */
+function seenCall(endpoint: Endpoint, call: OpenCall): OpenCall {
+  const viewed = endpoint.answersViewedUser && viewedUser(call.caller)
+  if (!viewed) return call
+  if (!viewed.caller) throw notFound('User')
+  return { ...call, caller: viewed.caller }
 }
 
 /**
@@ -60,7 +90,7 @@ export function runEndpoint(
   const handle = (): Reply | Promise<Reply> => {
     const { caller } = call
     call.trace?.enter('handle')
-    if (!audit || !isAudited(endpoint, call, caller)) return endpoint.handle(call)
+    if (!audit || !isAudited(endpoint, call, caller)) return endpoint.handle(seenCall(endpoint, call))
     return audit.record({ caller, endpoint, call }, () => endpoint.handle(call))
   }
   authorize(endpoint, call.caller, call.params)

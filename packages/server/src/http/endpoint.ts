@@ -130,6 +130,11 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   /** Also for administrators whose role may only read, although the method is not GET. */
   readonly isForReaders?: true
   /**
+   * While an administrator views as a user, it answers as that user, if the role of the administrator permits reading
+   * the same. All others answer as the administrator.
+   */
+  readonly answersViewedUser?: true
+  /**
    * Whether a request changes anything, by its body; such requests of service keys are audited. By default those of
    * other methods than GET, HEAD and OPTIONS.
    */

@@ -17,6 +17,12 @@ export const dashboardSessionsSweptMax = 1000
 /** A browser may send cookies of other applications on the host; a longer header is not searched. */
 export const cookieHeaderCharsMax = 16 * KiB
 
+// Viewing as a user
+/** Long enough to follow a report of a user, short enough that a forgotten one ends. */
+export const viewAsMs = 30 * 60 * 1000
+/** Ended views read at once. */
+export const viewsAsSweptMax = 200
+
 // Roles
 export const dashboardRoleCharsMax = 32
 /** A role is a row in a menu. */

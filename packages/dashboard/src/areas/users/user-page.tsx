@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
+import { startViewing } from '../../app/session-requests.ts'
 import { Button } from '../../design/button.tsx'
 import { ConfirmDialog } from '../../design/dialog.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
@@ -33,7 +34,16 @@ export function UserPage({ id }: { readonly id: string }) {
       </Page>
     )
   return (
-    <Page title={nameOf(user)} description={back} actions={mayChange && <UserActions user={user} />}>
+    <Page
+      title={nameOf(user)}
+      description={back}
+      actions={
+        <>
+          {permits('dashboard:users:*:impersonate') && !user.disabled && <ViewAsButton user={user} />}
+          {mayChange && <UserActions user={user} />}
+        </>
+      }
+    >
       <UserBadges user={user} />
       <div className="users-grid">
         <ProfileCard user={user} mayChange={mayChange} />
@@ -62,6 +72,28 @@ export function UserPage({ id }: { readonly id: string }) {
         )}
       </div>
     </Page>
+  )
+}
+
+/** Shows data and files as the user sees them, for half an hour. */
+function ViewAsButton({ user }: { readonly user: User }) {
+  const [, navigate] = useLocation()
+  const toasts = useToasts()
+  const [isBusy, setBusy] = useState(false)
+  const start = async (): Promise<void> => {
+    setBusy(true)
+    try {
+      await startViewing(user.id)
+      navigate('/data')
+    } catch (error) {
+      setBusy(false)
+      toasts.fail('The view was not started', error)
+    }
+  }
+  return (
+    <Button icon="eye" isBusy={isBusy} onClick={() => void start()}>
+      View as user
+    </Button>
   )
 }
 

@@ -33,6 +33,8 @@ import {
   createTarget,
   type DashboardTarget,
 } from './sign-in.ts'
+import { createViewAsEndpoints } from './view-as/endpoints.ts'
+import { createViewAs, type ViewedUsers } from './view-as/view-as.ts'
 import { createViewEndpoints } from './views/views.ts'
 
 export interface DashboardDeps<Passkey> {
@@ -45,6 +47,7 @@ export interface DashboardDeps<Passkey> {
   readonly signInTo: (target: DashboardTarget) => SignInMethods<Passkey>
   /** The account, unless it is disabled or was deleted. */
   readonly findActive: (userId: string) => Promise<AdministratorAccount | null>
+  readonly viewedUsers: ViewedUsers
   /** Null where the dashboard is switched off. */
   readonly config: () => DashboardConfig | null
   readonly mode: () => Mode
@@ -91,8 +94,9 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
   const reader = createAuditReader({ database, chain })
   // The embedded engine has one server, so that no other one can have an action under way.
   if (sql.circuit === null) await chain.recover(Number.MAX_SAFE_INTEGER)
+  const viewAs = createViewAs({ database, users: deps.viewedUsers, audit, clock })
   const access: DashboardAccess = {
-    findSession: createFindSession(deps),
+    findSession: createFindSession({ ...deps, findViewed: viewAs.find }),
     publicUrl,
     trustProxy,
     now: () => clock.now(),
@@ -109,11 +113,13 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     dashboardEndpoints: [
       ...createPage({ folder: deps.pageFolder }),
       ...createViewEndpoints({ database, clock }),
+      ...createViewAsEndpoints(viewAs),
       ...createRequestEndpoints({ ...deps, recent, queryPeers: (question) => peers.query(question), now: access.now }),
-      ...createSessionEndpoints({ ...deps, access, signIn, audit }),
+      ...createSessionEndpoints({ ...deps, access, signIn, audit, viewAs }),
     ],
     jobs: [
       { name: 'dashboard.sweepSessions', intervalMs: housekeepingIntervalMs, run: sessions.sweep },
+      { name: 'dashboard.sweepViewAs', intervalMs: housekeepingIntervalMs, run: viewAs.sweep },
       {
         name: 'dashboard.recoverAudit',
         intervalMs: housekeepingIntervalMs,

@@ -11,7 +11,7 @@ import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 const namespace = 'shared'
 export const dashboardAddress: DatabaseAddress = { namespace, instanceId: null }
 
-export type DashboardTable = 'sessions' | 'audit' | 'audit_intents' | 'audit_start' | 'views'
+export type DashboardTable = 'sessions' | 'audit' | 'audit_intents' | 'audit_start' | 'views' | 'view_as'
 
 export const dashboardTable = (dialect: Dialect, name: DashboardTable): SqlText =>
   dialect.target(platformTable(namespace, `_dashboard_${name}`))
@@ -50,6 +50,15 @@ const steps: readonly PlatformStep[] = [
       sql`CREATE TABLE ${dashboardTable(dialect, 'views')} (user_id ${text} NOT NULL, area ${text} NOT NULL,
         name ${text} NOT NULL, content ${text} NOT NULL, updated_at BIGINT NOT NULL,
         PRIMARY KEY (user_id, area, name))`,
+    ]
+  },
+  // Sessions that view as a user. `claims`: JSON of what the application computed at the start.
+  (dialect) => {
+    const text: SqlText = { text: dialect.columnTypes.text, values: [] }
+    return [
+      sql`CREATE TABLE ${dashboardTable(dialect, 'view_as')} (session_id ${text} PRIMARY KEY, user_id ${text} NOT NULL,
+        admin_id ${text} NOT NULL, admin_email ${text}, address ${text} NOT NULL, started_at BIGINT NOT NULL,
+        claims ${text})`,
     ]
   },
 ]

@@ -1,5 +1,6 @@
 /** Endpoints of dashboard sessions: sign-in, the current session, sign-out. `sign-in` decides who may enter. */
 import { z } from 'zod'
+import type { ViewedUser } from '../../access/caller.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import type { Mode } from '../../config/config.ts'
 import type { DashboardConfig } from '../../config/sections/dashboard/dashboard.ts'
@@ -14,6 +15,7 @@ import { emailCharsMax, mfaTextCharsMax, passkeyBodyBytesMax } from '../../limit
 import type { DashboardAudit } from './audit/audit.ts'
 import type { DashboardSessions } from './sessions.ts'
 import { type AdministratorAccount, findRole, type SignedInAdministrator } from './sign-in.ts'
+import type { ViewAs } from './view-as/view-as.ts'
 
 type SignInCall = Pick<Call, 'headers' | 'address' | 'caller' | 'requestId' | 'signal'>
 
@@ -40,6 +42,7 @@ export interface SessionEndpointsDeps<Passkey> {
   readonly sessions: DashboardSessions
   readonly audit: Pick<DashboardAudit, 'recordSignIn'>
   readonly signIn: SignInMethods<Passkey>
+  readonly viewAs: Pick<ViewAs, 'endWithSession'>
   readonly findActive: (userId: string) => Promise<AdministratorAccount | null>
   readonly config: () => DashboardConfig | null
   readonly mode: () => Mode
@@ -71,6 +74,15 @@ const sessionSchema = z.object({
   expiresAt: z.iso.datetime(),
   mode: z.enum(['development', 'release']),
   version: z.string(),
+  viewing: z
+    .object({
+      id: z.string(),
+      email: z.string().nullable(),
+      displayName: z.string().nullable(),
+      endsAt: z.iso.datetime(),
+    })
+    .nullable()
+    .meta({ description: 'The user as whom the session views data' }),
 })
 const factorSchema = z.object({ id: z.string(), type: z.literal('totp') })
 const mfaRequiredSchema = z.object({
@@ -160,7 +172,7 @@ export function createSessionEndpoints<Passkey>(deps: SessionEndpointsDeps<Passk
 
 /** The endpoints of the session of the cookie. */
 function currentEndpoints<Passkey>(deps: SessionEndpointsDeps<Passkey>): readonly Endpoint[] {
-  const { access, sessions, findActive } = deps
+  const { access, sessions, findActive, viewAs } = deps
   const common = { tag: 'Dashboard', credentials: 'admin', rateLimit: 'auth', isSecret: true } as const
   return [
     endpoint({
@@ -174,7 +186,7 @@ function currentEndpoints<Passkey>(deps: SessionEndpointsDeps<Passkey>): readonl
         const admin = caller.kind === 'service' ? caller.admin : undefined
         const account = admin && (await findActive(admin.userId))
         if (!account) throw authenticationRequired()
-        return json(sessionView(deps, account, admin.signedInAtMs))
+        return json(sessionView(deps, account, admin.signedInAtMs, await viewingOf(deps, admin.viewedAs)))
       },
     }),
     endpoint({
@@ -185,7 +197,9 @@ function currentEndpoints<Passkey>(deps: SessionEndpointsDeps<Passkey>): readonl
       summary: 'Sign out',
       isForReaders: true,
       replies: { 200: { description: 'Signed out', schema: z.object({ ok: z.literal(true) }) } },
-      async handle({ headers }) {
+      async handle(call) {
+        const { headers, caller } = call
+        if (caller.kind === 'service' && caller.admin) await viewAs.endWithSession(caller.admin.sessionId, call)
         const token = sessionTokenOf(headers)
         if (token !== null) await sessions.end(token)
         const { cookie, isSecure } = siteOf(headers, access)
@@ -214,10 +228,23 @@ async function replyTo<Passkey>(deps: SessionEndpointsDeps<Passkey>, call: Call,
   }
 }
 
+type Viewing = z.infer<typeof sessionSchema>['viewing']
+
+async function viewingOf<Passkey>(
+  { findActive }: Pick<SessionEndpointsDeps<Passkey>, 'findActive'>,
+  viewed: ViewedUser | undefined,
+): Promise<Viewing> {
+  if (!viewed) return null
+  const account = await findActive(viewed.userId)
+  const { email = null, displayName = null } = account ?? {}
+  return { id: viewed.userId, email, displayName, endsAt: formatDatetime(viewed.endsAtMs) }
+}
+
 function sessionView<Passkey>(
   { config, mode, version }: SessionEndpointsDeps<Passkey>,
   account: AdministratorAccount,
   signedInAtMs: number,
+  viewing: Viewing = null,
 ): z.infer<typeof sessionSchema> {
   const { id, email, displayName, avatarUrl, dashboardRole } = account
   const role = findRole(config(), account)
@@ -225,11 +252,12 @@ function sessionView<Passkey>(
     user: { id, email, displayName, avatarUrl },
     role: dashboardRole ?? '',
     scopes: [...(role?.scopes ?? [])],
-    isReadOnly: role?.isReadOnly ?? true,
+    isReadOnly: viewing !== null || (role?.isReadOnly ?? true),
     signedInAt: formatDatetime(signedInAtMs),
     expiresAt: formatDatetime(signedInAtMs + dashboardSessionMs),
     mode: mode(),
     version,
+    viewing,
   }
 }
 

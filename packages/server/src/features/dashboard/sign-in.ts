@@ -2,7 +2,7 @@
  * Signing in to the dashboard: the users feature proves the identity, and this file decides who may enter and opens the
  * session. `sessions` stores sessions.
  */
-import type { ServiceCaller } from '../../access/caller.ts'
+import type { ServiceCaller, ViewedUser } from '../../access/caller.ts'
 import { administratorPrefix } from '../../access/caller.ts'
 import type { DashboardRole } from '../../access/dashboard-roles.ts'
 import { permitsScope } from '../../access/service-keys.ts'
@@ -49,6 +49,8 @@ export interface SignInDeps {
   readonly sessions: DashboardSessions
   /** The account, unless it is disabled or was deleted. */
   readonly findActive: (userId: string) => Promise<AdministratorAccount | null>
+  /** The user whom a session views as; null for none. */
+  readonly findViewed: (sessionId: string) => Promise<ViewedUser | null>
 }
 
 /** The role of an account; null for none, and for one that the configuration no longer has. */
@@ -86,6 +88,7 @@ const callerOf = (
   account: AdministratorAccount,
   role: DashboardRole,
   session: Pick<DashboardSession, 'id' | 'createdAtMs'>,
+  viewedAs: ViewedUser | null = null,
 ): ServiceCaller =>
   Object.freeze({
     kind: 'service',
@@ -98,6 +101,7 @@ const callerOf = (
       role: account.dashboardRole ?? '',
       sessionId: session.id,
       signedInAtMs: session.createdAtMs,
+      ...(viewedAs && { viewedAs }),
     }),
   })
 
@@ -120,10 +124,16 @@ export const createFindAdministrator =
 
 /** The session of a cookie with the current role of its user. Reads both for each request: an end applies at once. */
 export const createFindSession =
-  ({ config, sessions, findActive }: SignInDeps) =>
+  ({ config, sessions, findActive, findViewed }: SignInDeps) =>
   async (token: string): Promise<AdministratorSession | null> => {
     const session = await sessions.find(token)
-    const account = session && (await findActive(session.userId))
+    if (!session) return null
+    const [account, viewedAs] = await Promise.all([findActive(session.userId), findViewed(session.id)])
     const role = account && findRole(config(), account)
-    return role && { caller: callerOf(account, role, session), isReadOnly: role.isReadOnly }
+    return (
+      role && {
+        caller: callerOf(account, role, session, viewedAs),
+        isReadOnly: role.isReadOnly || viewedAs !== null,
+      }
+    )
   }

@@ -87,6 +87,7 @@ function listEndpoint({ buckets, objects, secret, responseBytes }: FileEndpoints
     ...common,
     name: 'storage.list',
     method: 'GET',
+    answersViewedUser: true,
     paths: at(),
     summary: 'List files',
     description: 'In order of their keys; only files that the read rule allows.',
@@ -159,6 +160,7 @@ const downloadEndpoint = ({ admission, objects, imageVariants, blobs, clock }: F
     ...open,
     name: 'storage.download',
     method: 'GET',
+    answersViewedUser: true,
     paths: at('/:key+'),
     summary: 'Download a file',
     description:
@@ -250,6 +252,7 @@ const metadataEndpoints = ({ buckets, objects }: FileEndpointsDeps): readonly En
     ...common,
     name: 'storage.metadata',
     method: 'GET',
+    answersViewedUser: true,
     paths: at('/:key+/metadata'),
     summary: 'Get file metadata',
     scope: readScope,

@@ -9,7 +9,8 @@ import type { AuthConfig } from '../../config/sections/auth/auth.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
 import type { Mails } from '../../engines/mail/mail.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
-import type { Endpoint } from '../../http/endpoint.ts'
+import { conflict, notFound } from '../../errors.ts'
+import type { Call, Endpoint } from '../../http/endpoint.ts'
 import type { RateLimiter } from '../../http/security/rate-limit.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits/users.ts'
@@ -28,6 +29,7 @@ import { createCredentialsEndpoints } from './admin/credentials.ts'
 import { createDashboardRoleEndpoints, createDashboardRoles } from './admin/dashboard-roles.ts'
 import { createAdminEndpoints, userSchema } from './admin/endpoints.ts'
 import { createImport } from './admin/import.ts'
+import { isUserId } from './admin/input.ts'
 import { createInvitationEndpoints } from './admin/invitations.ts'
 import { createKeyAdmin, createKeyEndpoints } from './admin/keys.ts'
 import { createSetup, createSetupEndpoints, type Setup } from './admin/setup.ts'
@@ -100,9 +102,18 @@ export interface Users extends Feature, Authentication {
   readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
   /**
    * The user as an access token issued now would make it, without a session; `disabled` for one whose tokens are
-   * refused, null for an unknown one.
+   * refused, null for an unknown one. `computedClaims` are in place of those that the last token got from the
+   * application.
    */
-  readonly findCaller: (userId: string) => Promise<UserCaller | 'disabled' | null>
+  readonly findCaller: (userId: string, computedClaims?: JsonObject | null) => Promise<UserCaller | 'disabled' | null>
+  /**
+   * The claims that the application computes for a token issued to a user now, which are not kept; null if it computes
+   * none. Rejects with 404 for an unknown user, 409 for a disabled one, and as the function of the application does.
+   */
+  readonly computeClaims: (
+    userId: string,
+    call: Pick<Call, 'address' | 'requestId' | 'signal'>,
+  ) => Promise<JsonObject | null>
   /**
    * Whether the user and the session are still active, with both rows locked until the transaction ends. For rows that
    * are deleted together with the session or the user.
@@ -288,12 +299,25 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
       if (user.sessionId === null) return user
       return account && Object.freeze({ ...user, auth: authOf(account, hooks.customOf(account)) })
     },
-    async findCaller(userId) {
+    async findCaller(userId, computedClaims) {
       const account = await accounts.find(parts.database, userId)
       if (!account) return null
       if (account.disabledAtMs !== null) return 'disabled'
-      const auth = authOf(account, hooks.customOf(account))
+      const { customClaims, hookClaims } = account
+      const claims = { customClaims, hookClaims: computedClaims === undefined ? hookClaims : computedClaims }
+      const auth = authOf(account, hooks.customOf(claims))
       return Object.freeze({ kind: 'user', auth, sessionId: null, expiresAtMs: Number.POSITIVE_INFINITY })
+    },
+    computeClaims(userId, { address, requestId, signal }) {
+      // As at a sign-in.
+      const caller = { kind: 'anonymous', auth: null, address } as const
+      const request = hookedRequest({ caller, requestId, signal })
+      return hooks.write(async (tx) => {
+        const account = isUserId(userId) ? await accounts.find(tx, userId) : null
+        if (!account) throw notFound('User')
+        if (account.disabledAtMs !== null) throw conflict('The user is disabled and sees nothing')
+        return hooks.claimsOf(account, request)
+      })
     },
     async lockActiveUser(tx, { auth, sessionId }) {
       const account = await accounts.find(tx, auth.id, 'lock')

@@ -3,9 +3,17 @@
  * authenticates. Other sites' pages send neither the cookie (SameSite) nor the header (CORS), and their `Origin` is
  * another; each check alone stops them.
  */
-import type { ServiceCaller } from '../../access/caller.ts'
+import type { ServiceCaller, ViewedUser } from '../../access/caller.ts'
 import type { TrustProxy } from '../../base/network/address.ts'
-import { accessDenied, authenticationRequired, badRequest, signInAgain } from '../../errors.ts'
+import {
+  type ApiError,
+  accessDenied,
+  authenticationRequired,
+  badRequest,
+  signInAgain,
+  viewingAsUser,
+  withHeaders,
+} from '../../errors.ts'
 import { recentSignInMs } from '../../limits/users.ts'
 import type { Endpoint } from '../endpoint.ts'
 import type { RequestContext } from '../request-context.ts'
@@ -15,7 +23,7 @@ import type { RateLimiter } from './rate-limit.ts'
 /** A session of the dashboard with its administrator. */
 export interface AdministratorSession {
   readonly caller: ServiceCaller
-  /** The role permits only GET and HEAD. */
+  /** Only GET and HEAD are permitted: by the role, or while the session views as a user. */
   readonly isReadOnly: boolean
 }
 
@@ -117,9 +125,19 @@ export async function identifyAdministrator(
     await limiter.count('auth', address)
     throw authenticationRequired()
   }
-  if (session.isReadOnly && !isRead && !endpoint.isForReaders) throw accessDenied('The role may only read')
+  if (session.isReadOnly && !isRead && !endpoint.isForReaders) throw refusalToChange(session.caller)
   if (endpoint.requiresRecentSignIn) requireRecentAdministrator(session.caller, dashboard.now())
   return session.caller
+}
+
+/** Names the user as whom the session views data, so that no page shows a response under another name. */
+export const viewedHeaders = ({ userId }: ViewedUser): Readonly<Record<string, string>> => ({
+  'x-plinth-viewing-as': userId,
+})
+
+function refusalToChange({ admin }: ServiceCaller): ApiError {
+  if (!admin?.viewedAs) return accessDenied('The role may only read')
+  return withHeaders(viewingAsUser(), viewedHeaders(admin.viewedAs))
 }
 
 /** Rejects an administrator who signed in more than ten minutes ago with 403; other callers are not concerned. */

@@ -72,6 +72,11 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
     roles: writers,
     send: async (client) => client.delete(`${bulk}/${await bulkJob(client)}`),
   },
+  'dashboard.startViewAs': {
+    roles: ['owner', 'support'],
+    send: (client, { id }) => client.post(`/api/view-as/${id}`, undefined),
+  },
+  'dashboard.endViewAs': { roles: everyRole, send: (client) => client.delete('/api/view-as') },
   'dashboard.getSession': { roles: everyRole, send: (client) => client.get('/api/session') },
   'dashboard.signOut': { roles: everyRole, send: (client) => client.delete('/api/session') },
 }

@@ -19,7 +19,9 @@ export interface DashboardAudit extends Audit {
   /** Records how a job of an administrator has ended; adds nothing where it is recorded. */
   recordJob(job: AuditedJob): Promise<void>
   /** Records that an administrator has signed in. */
-  recordSignIn(user: { readonly id: string; readonly email: string | null }, call: SignInCall): Promise<void>
+  recordSignIn(user: Actor, call: Pick<Call, 'address' | 'path' | 'requestId'>): Promise<void>
+  /** Runs what ends without a request for it, and records the event if it resolves with true. */
+  recordEvent(event: AuditedEvent, work: () => Promise<boolean>): Promise<void>
 }
 
 /** Work of an administrator that went on after the request; its id is that of the entry. */
@@ -28,7 +30,21 @@ export interface AuditedJob extends Pick<AuditRecord, 'id' | 'target' | 'outcome
   readonly action: string
 }
 
-type SignInCall = Pick<Call, 'address' | 'path' | 'requestId'>
+interface Actor {
+  readonly id: string
+  readonly email: string | null
+}
+
+/** What happened to the session of an administrator. */
+export interface AuditedEvent {
+  readonly actor: Actor
+  readonly action: string
+  readonly target: string
+  readonly address: string
+  readonly requestId: string
+  readonly before: unknown
+  readonly after: unknown
+}
 
 export interface AuditDeps {
   readonly chain: AuditChain
@@ -64,6 +80,21 @@ export function createAudit({ chain, clock, log }: AuditDeps): DashboardAudit {
   async function withdraw(id: string): Promise<void> {
     await chain.withdraw(id).catch((error) => log.warn('dashboard.audit_withdrawal_failed', { error }))
   }
+
+  const recordOf = ({ actor, action, target, address, requestId, before, after }: AuditedEvent): AuditRecord => ({
+    id: newId(),
+    at: clock.now(),
+    actor: `${administratorPrefix}${actor.id}`,
+    actorName: actor.email,
+    via: 'dashboard',
+    ip: address,
+    action,
+    target,
+    outcome: 'done',
+    requestId,
+    before,
+    after,
+  })
 
   return {
     async record(request, work): Promise<Reply> {
@@ -111,23 +142,17 @@ export function createAudit({ chain, clock, log }: AuditDeps): DashboardAudit {
       await chain.append(record, false)
     },
 
-    recordSignIn: ({ id, email }, { address, path, requestId }) =>
+    recordSignIn: (actor, { address, path: target, requestId }) =>
       chain.append(
-        {
-          id: newId(),
-          at: clock.now(),
-          actor: `${administratorPrefix}${id}`,
-          actorName: email,
-          via: 'dashboard',
-          ip: address,
-          action: 'dashboard.signIn',
-          target: path,
-          outcome: 'done',
-          requestId,
-          before: null,
-          after: null,
-        },
+        recordOf({ actor, action: 'dashboard.signIn', target, address, requestId, before: null, after: null }),
         false,
       ),
+
+    async recordEvent(event, work) {
+      const record = recordOf(event)
+      await chain.intend(record)
+      if (await work()) await chain.append(record, true)
+      else await withdraw(record.id)
+    },
   }
 }

@@ -138,6 +138,8 @@ const page = z.object({
 /** The wait of a scan and its time limit, twice: it may wait for an equal one. */
 const aggregateAnswerSeconds = (2 * (scanWaitMs + aggregateTimeoutMs)) / 1000
 
+const viewable = { ...common, answersViewedUser: true } as const
+
 export interface ReadEndpointsDeps extends ListDeps {
   readonly resolve: ResolveCall
   readonly aggregates: Aggregates
@@ -149,7 +151,7 @@ const uncached = { count: countRows }
 export function createReadEndpoints({ resolve, totals, limits, aggregates }: ReadEndpointsDeps): readonly Endpoint[] {
   return [
     endpoint({
-      ...common,
+      ...viewable,
       name: 'records.list',
       method: 'GET',
       paths: tablePaths(),
@@ -164,7 +166,7 @@ export function createReadEndpoints({ resolve, totals, limits, aggregates }: Rea
         explained(await resolve(call), call.query, (table) => list(table, call.query, { totals, limits })),
     }),
     endpoint({
-      ...common,
+      ...viewable,
       name: 'records.count',
       method: 'GET',
       paths: tablePaths('/count'),
@@ -181,7 +183,7 @@ export function createReadEndpoints({ resolve, totals, limits, aggregates }: Rea
         ),
     }),
     endpoint({
-      ...common,
+      ...viewable,
       name: 'records.search',
       method: 'GET',
       paths: tablePaths('/search'),
@@ -196,7 +198,7 @@ export function createReadEndpoints({ resolve, totals, limits, aggregates }: Rea
         explained(await resolve(call), call.query, (table) => search(table, call.query, { totals, limits })),
     }),
     endpoint({
-      ...common,
+      ...viewable,
       name: 'records.aggregate',
       method: 'GET',
       paths: tablePaths('/aggregate'),
@@ -224,7 +226,7 @@ export function createReadEndpoints({ resolve, totals, limits, aggregates }: Rea
       },
     }),
     endpoint({
-      ...common,
+      ...viewable,
       name: 'records.get',
       method: 'GET',
       paths: tablePaths('/:id'),

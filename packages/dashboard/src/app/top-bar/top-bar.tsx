@@ -1,16 +1,17 @@
 /** The bar at the top: where one is, the environment, its health, search, theme, and the account. */
 
-import { Badge } from '../design/badge.tsx'
-import { Button, IconButton } from '../design/button.tsx'
-import { Menu } from '../design/menu.tsx'
-import { Tooltip } from '../design/tooltip.tsx'
-import type { Area } from './areas.ts'
-import { connection } from './connection.ts'
-import { useHealth } from './queries.ts'
-import { signOut } from './session-requests.ts'
-import type { Session } from './session-store.ts'
-import { useStore } from './store.ts'
-import { chooseTheme, type Theme, useTheme } from './theme.ts'
+import { Badge } from '../../design/badge.tsx'
+import { Button, IconButton } from '../../design/button.tsx'
+import { Menu } from '../../design/menu.tsx'
+import { Tooltip } from '../../design/tooltip.tsx'
+import type { Area } from '../areas.ts'
+import { connection } from '../connection.ts'
+import { useHealth } from '../queries.ts'
+import { signOut } from '../session-requests.ts'
+import type { Session } from '../session-store.ts'
+import { useStore } from '../store.ts'
+import { chooseTheme, type Theme, useTheme } from '../theme.ts'
+import { ViewingPill } from './viewing-pill.tsx'
 
 const modifierKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl '
 
@@ -27,6 +28,7 @@ export function TopBar({ current, area, onOpenRail, onOpenPalette }: TopBarProps
       <IconButton className="rail-button" icon="menu" label="Open the menu" onClick={onOpenRail} />
       <span className="top-bar-area">{area?.title}</span>
       <EnvironmentBadge mode={current.mode} />
+      {current.viewing && <ViewingPill viewing={current.viewing} />}
       <span className="spacer" />
       <HealthMark />
       <Button className="palette-button" icon="search" onClick={onOpenPalette}>
