@@ -34,8 +34,24 @@ export const openInstancesMin = 4
 /** Page cache of a static database's connection. */
 export const sqliteCacheKiB = 64 * KiB
 export const sqliteInstanceCacheKiB = 512
+/** Bytes of a file that are mapped into memory: SQLite's own bound, 2 GiB less 64 KiB. */
+export const mappedBytesMax = 2048 * MiB - 64 * KiB
+/**
+ * Reads without a commit after which a large file is mapped. Its pages have to be found anew then, which has cost as
+ * much as it saves after some 3,000 point reads or 100 lists.
+ */
+export const mappedReadsMin = 1000
+/** Bytes read at a time to see whether a file can be read before it is mapped. */
+export const mappedReadBytes = MiB
 /** Filtered totals maintained per table; each costs one in-memory match per write. */
 export const rememberedTotalsMax = 32
+/**
+ * Totals of all tables that are found by a value of a field, such as those of one author: about 1 KiB each. A write
+ * looks up its values in a table's fields, and matches the totals of each.
+ */
+export const pinnedTotalsMax = 20_000
+export const pinnedFieldsMax = 8
+export const pinnedTotalsPerValueMax = 8
 /** Maximum pages of the change log replayed to bring a total up to date; an older total is dropped. */
 export const totalReplaySteps = 200
 /** Rows indexed at a time when a search index is created. */

@@ -20,6 +20,7 @@ import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnect
 import { sqliteDialect } from './dialect.ts'
 import { sqlitePlan } from './query-plan.ts'
 import { type AdaptiveReader, createAdaptiveReader } from './readers/adaptive-reader.ts'
+import { createFileMapping, type FileMapping, mappedFile } from './readers/file-mapping.ts'
 import { createReadBatcher, type ReadBatcher } from './readers/read-batcher.ts'
 import type { ReaderThreads, ThreadRead } from './readers/reader-threads.ts'
 import { createRecovery, type Recovery } from './recovery.ts'
@@ -111,6 +112,7 @@ export class SqliteDatabase implements Database {
   readonly #checkpointer: Checkpointer
   readonly #threads: ReaderThreads
   readonly #scans: SqliteScans
+  readonly #mapping: FileMapping
   readonly #reads: ReadBatcher
   readonly #reader: AdaptiveReader
   readonly #checkpoints: CheckpointPlan
@@ -135,7 +137,8 @@ export class SqliteDatabase implements Database {
     this.#checkpointer = checkpointer
     this.#threads = threads
     this.#scans = scans
-    this.#reads = createReadBatcher(handles.reading)
+    this.#mapping = createFileMapping(handles.reading, mappedFile(path))
+    this.#reads = createReadBatcher(handles.reading, this.#mapping.beforeReads)
     this.#reader = createAdaptiveReader(handles.reading, path, {
       read: (file, read, caller) => this.#readInThread(file, read, caller),
     })
@@ -144,7 +147,10 @@ export class SqliteDatabase implements Database {
       connection: handles.writing,
       epoch,
       sync: () => this.#sync(),
-      onGroup: () => this.#checkpoints.afterGroup(),
+      onGroup: () => {
+        this.#mapping.changed()
+        return this.#checkpoints.afterGroup()
+      },
       onSyncFailed: (error) => {
         faults.note(error)
         this.#recovery.start()
@@ -224,6 +230,7 @@ export class SqliteDatabase implements Database {
     const { writing, reading, log } = this.#handles
     this.#recovery.stop()
     this.#reads.close()
+    this.#mapping.close()
     reading.close()
     this.#threads.forget(this.#path)
     if (!this.writer.failed) this.#emptyLog()

@@ -22,8 +22,8 @@ interface Waiting {
   readonly hasSeveral: boolean
 }
 
-/** `connection` must have no other user of transactions. */
-export function createReadBatcher(connection: Connection): ReadBatcher {
+/** `connection` must have no other user of transactions. `beforeReads` is called before the reads of each tick. */
+export function createReadBatcher(connection: Connection, beforeReads = (_count: number): void => {}): ReadBatcher {
   let waiting: Waiting[] = []
 
   /** Runs tasks for up to `readBatchMs`; returns how many ran. */
@@ -56,6 +56,7 @@ export function createReadBatcher(connection: Connection): ReadBatcher {
   function run(): void {
     const batch = waiting
     waiting = []
+    beforeReads(batch.length)
     const ran = batch.length > 1 || batch[0]?.hasSeveral ? runTogether(batch) : runSome(batch)
     if (ran === batch.length) return
     waiting = batch.slice(ran)

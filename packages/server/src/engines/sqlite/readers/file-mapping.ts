@@ -1,0 +1,93 @@
+/**
+ * Maps the file of a large database into memory for its reading connection, so that a page is read without a system
+ * call and a copy. Each commit makes SQLite map the file anew, so it is mapped only once it has been read a while
+ * without one. A fault of a mapped page ends the process: the file is read completely first, so that a process that
+ * ended because of a damaged disk does not map it again.
+ */
+import { statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { totalmem } from 'node:os'
+import { mappedBytesMax, mappedReadBytes, mappedReadsMin, sqliteCacheKiB } from '../../../limits/sqlite.ts'
+import { KiB } from '../../../limits/units.ts'
+import type { Connection } from '../connection.ts'
+
+export interface FileMapping {
+  /** To be called before reads, outside of transactions. */
+  beforeReads(count: number): void
+  /** To be called after each commit. */
+  changed(): void
+  /** Stops reading the file; nothing is mapped afterwards. */
+  close(): void
+}
+
+/** Bytes of a file that are mapped: at most half of the memory, which the whole machine shares. */
+const mappedBytesOf = (): number => Math.min(mappedBytesMax, Math.floor(totalmem() / 2))
+
+/** What a mapping needs to know of its file. */
+export interface MappedFile {
+  /** Whether it is larger than what the connection caches. */
+  isLarge(): boolean
+  /** Whether its first bytes can be read; may end early when `isStopped` returns true. */
+  canRead(bytes: number, isStopped: () => boolean): Promise<boolean>
+}
+
+export const mappedFile = (path: string): MappedFile => ({
+  isLarge: () => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > sqliteCacheKiB * KiB,
+  canRead: (bytes, isStopped) => canRead(path, bytes, isStopped),
+})
+
+export function createFileMapping(connection: Pick<Connection, 'exec'>, file: MappedFile): FileMapping {
+  /** Whether the file was read without an error; null until then. */
+  let isReadable: boolean | null = null
+  let isReading = false
+  let isClosed = false
+  let isMapped = false
+  /** Since the last commit. */
+  let reads = 0
+
+  async function readThrough(): Promise<void> {
+    isReading = true
+    // Where it fails, reads of the damaged part fail one by one, and are reported then.
+    isReadable = await file.canRead(mappedBytesOf(), () => isClosed)
+  }
+
+  /** Never throws: without the mapping SQLite reads the file. */
+  function setMapped(bytes: number): void {
+    try {
+      connection.exec(`PRAGMA mmap_size = ${bytes}`)
+      isMapped = bytes > 0
+    } catch {
+      isReadable = false
+    }
+  }
+
+  return {
+    beforeReads(count) {
+      if (isMapped || isReadable === false || isClosed) return
+      reads += count
+      if (reads < mappedReadsMin) return
+      if (isReadable) setMapped(mappedBytesOf())
+      else if (!isReading && file.isLarge()) void readThrough()
+    },
+    changed() {
+      reads = 0
+      if (isMapped) setMapped(0)
+    },
+    close() {
+      isClosed = true
+    },
+  }
+}
+
+async function canRead(path: string, bytesMax: number, isStopped: () => boolean): Promise<boolean> {
+  try {
+    await using file = await open(path, 'r')
+    const buffer = Buffer.allocUnsafe(mappedReadBytes)
+    let bytes = 0
+    for (let read = 1; read > 0 && bytes < bytesMax && !isStopped(); bytes += read)
+      read = (await file.read(buffer, 0, buffer.length, bytes)).bytesRead
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,144 @@
+/** Files that are mapped into memory: whatever SQLite does to them, a process that reads them goes on. */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { mappedReadsMin } from '../../../src/limits/sqlite.ts'
+import { spawnServer } from '../../harness/processes/spawn.ts'
+
+const program = join(import.meta.dir, '../../harness/processes/mapped-reader.ts')
+const isLinux = process.platform === 'linux'
+
+/** Starts a process that reads the rows of a file; `passes` resolves after so many more passes that count so many. */
+function startReader(path: string) {
+  const child = Bun.spawn([process.execPath, program, path], { stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
+  const output = child.stdout.getReader()
+  let rest = ''
+  async function nextPass(): Promise<number> {
+    while (!rest.includes('\n')) {
+      const { value, done } = await output.read()
+      if (done) throw new Error(`The reader has ended: ${child.signalCode ?? child.exitCode}`)
+      rest += new TextDecoder().decode(value)
+    }
+    const [line = '', ...others] = rest.split('\n')
+    rest = others.join('\n')
+    return Number(line)
+  }
+  return {
+    pid: child.pid,
+    async passes(rows: number, count = 3): Promise<void> {
+      for (let left = count; left > 0; ) if ((await nextPass()) === rows) left -= 1
+    },
+    async end(): Promise<number> {
+      await child.stdin.end()
+      while (!(await output.read()).done);
+      return child.exited
+    },
+  }
+}
+
+const isMapped = (pid: number, path: string): boolean =>
+  readFileSync(`/proc/${pid}/maps`, 'utf8')
+    .split('\n')
+    .some((line) => line.endsWith(path))
+
+test.skipIf(!isLinux)(
+  '[FAULT-11] a mapped file is written, checkpointed, vacuumed, truncated and grown by SQLite',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'plinth-mapped-'))
+    const path = join(folder, 'items.sqlite')
+    const database = new Database(path)
+    try {
+      database.run('PRAGMA journal_mode = WAL')
+      database.run('PRAGMA busy_timeout = 1000')
+      database.run('CREATE TABLE items (id INTEGER PRIMARY KEY, text TEXT)')
+      const insert = database.prepare('INSERT INTO items (id, text) VALUES (?, ?)')
+      const fill = database.transaction((from: number, count: number) => {
+        for (let id = from; id < from + count; id++) insert.run(id, `${id} `.repeat(500))
+      })
+      const isCheckpointed = (): boolean =>
+        database.query<{ busy: number }, []>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0
+      fill(1, 500)
+      expect(isCheckpointed()).toBe(true)
+      const reader = startReader(path)
+      /** The log is emptied as soon as no transaction needs it. */
+      const checkpoint = async (rows: number): Promise<void> => {
+        while (!isCheckpointed()) await reader.passes(rows, 1)
+      }
+      await reader.passes(500)
+      expect(isMapped(reader.pid, path)).toBe(true)
+      for (let round = 0; round < 5; round++) {
+        const full = statSync(path).size
+        database.run('DELETE FROM items WHERE id > 20')
+        await reader.passes(20, 1)
+        // The file shrinks while it is mapped.
+        database.run('VACUUM')
+        await checkpoint(20)
+        expect(statSync(path).size).toBeLessThan(full)
+        await reader.passes(20, 1)
+        fill(21, 480)
+        await checkpoint(500)
+        await reader.passes(500)
+      }
+      expect(await reader.end()).toBe(0)
+    } finally {
+      database.close()
+      rmSync(folder, { recursive: true })
+    }
+  },
+  60_000,
+)
+
+const configText = `
+const open = { read: true, insert: true, update: true, delete: true }
+export default {
+  rateLimits: { db: { requests: 10000000 } },
+  limits: { writeBytes: '4gb' },
+  databases: { shared: { tables: { items: { schema: { text: { type: 'text' } }, access: open } } } },
+}
+`
+const items = '/api/db/shared/tables/items'
+
+test.skipIf(!isLinux)(
+  '[FAULT-11, DB-TABLE-16] a server killed while it reads a mapped file keeps every acknowledged write',
+  async () => {
+    const server = await spawnServer(configText)
+    try {
+      const file = join('databases', 'shared.sqlite')
+      const acknowledged: string[] = []
+      const insert = async (text: string): Promise<void> => {
+        const { status, body } = await server.service.post(items, { text })
+        if (status === 201) acknowledged.push(body.id)
+      }
+      // More than the page cache of a connection, also without what is in the log still.
+      await Promise.all(Array.from({ length: 120 }, () => insert('x'.repeat(900_000))))
+      const [first = ''] = acknowledged
+      const read = async (): Promise<void> => {
+        expect((await server.anonymous.get(`${items}/${first}?fields=id`)).body.id).toBe(first)
+      }
+      const readUntilMapped = async (): Promise<void> => {
+        while (!isMapped(server.pid, file))
+          await Promise.all(Array.from({ length: Math.ceil(mappedReadsMin / 4) }, read))
+      }
+      await readUntilMapped()
+      await insert('unmaps')
+      expect(isMapped(server.pid, file)).toBe(false)
+      await readUntilMapped()
+      const load = Array.from({ length: 8 }, async (_, n) => {
+        for (;;) await (n === 0 ? insert('while it is killed') : read())
+      })
+      const ended = Promise.allSettled(load)
+      await insert('the last')
+      await server.kill()
+      await ended
+      await server.start()
+      const { body } = await server.service.get(`${items}?fields=id&limit=1000`)
+      const stored = new Set(body.items.map(({ id }: { id: string }) => id))
+      expect(acknowledged.filter((id) => !stored.has(id))).toEqual([])
+    } finally {
+      await server.remove()
+    }
+  },
+  120_000,
+)
