@@ -55,7 +55,8 @@ export function openBaselineStore(folder: string): BaselineStore {
       const stored = rows.map((row) => {
         const record = newRecord(row)
         inserts[table](record)
-        if (logged) log.run(Date.now(), record.id, table, record.id, null, JSON.stringify(record))
+        // Like the server, which serializes the record for its response and logs the size of it.
+        if (logged) log.run(Date.now(), record.id, table, record.id, null, String(JSON.stringify(record).length))
         return record
       })
       commit.run()

@@ -62,7 +62,14 @@ if (serverUrl)
       for (const step of createChangeLog(ref, database.dialect)) await tx.run(step)
     })
     const log = database.dialect.target(changeLog(ref))
-    const reader = createChangeLogReader(database, address, false, systemClock.now, engine)
+    const reader = createChangeLogReader({
+      database,
+      address,
+      perInstance: false,
+      findRows: () => null,
+      nowMs: systemClock.now,
+      storage: engine,
+    })
 
     const transactions = 4
     const step = fc.oneof(

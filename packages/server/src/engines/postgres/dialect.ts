@@ -126,6 +126,7 @@ export const postgresDialect: Dialect = {
     // Everything before xmin, the first transaction in progress, is in the snapshot.
     isBeyond: (position, snapshot) => BigInt(position) >= BigInt(snapshot.split(':')[0] ?? 0),
   },
+  logRefersToRows: false,
   follow: {
     changesSince(log, table, snapshot, { limit, bytesMax }) {
       const unseen = postgresDialect.logView.beyond(snapshot)

@@ -81,6 +81,11 @@ export interface Dialect {
   readonly indexLog: (log: TableRef) => readonly SqlText[]
   /** Snapshots of a log, for its readers. */
   readonly logView: LogView
+  /**
+   * Whether the log of a database refers to the row of an insert instead of storing the record again. It has to be read
+   * together with the rows then, which `Follow` does not.
+   */
+  readonly logRefersToRows: boolean
   /** Change queries for a log that other processes write to; null where this process is the only writer. */
   readonly follow: Follow | null
   /** An index column in the order of `ascending`; the id column needs none. */

@@ -63,6 +63,7 @@ export const sqliteDialect: Dialect = {
     position: sql`seq`,
     isBeyond: (position, snapshot) => position > Number(snapshot),
   },
+  logRefersToRows: true,
   follow: null,
   indexColumn: (column) => column,
   indexName: (_, name) => ident(name),

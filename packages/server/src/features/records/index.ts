@@ -22,6 +22,7 @@ import { createAggregates } from './aggregates/aggregate.ts'
 import { createBulkEndpoints } from './bulk/endpoints.ts'
 import { type BulkRunDeps, createRunBulkJob } from './bulk/run-bulk-job.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
+import { createFindRows } from './changes/inserted-records.ts'
 import { type AppendPlatformChange, createPlatformLog } from './changes/platform-log.ts'
 import type { LogBounds } from './changes/trim.ts'
 import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
@@ -124,7 +125,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const tables = createTables(deps)
   const totals = createTotals(clock, deps.changes)
   const aggregates = createAggregates(deps)
-  const feed = new ChangeFeed(deps)
+  const feed = new ChangeFeed({ ...deps, findRows: createFindRows(deps.storedNamespaces) })
   const platformLogs = new Set<string>()
   const trimmer = createTrimmer({ ...deps, platformLogs: () => platformLogs, jobs })
   const newId = createUuid7(clock)

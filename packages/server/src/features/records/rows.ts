@@ -231,7 +231,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     setVersion: (id, next) => update(id, sql`${versionColumn} = ${next}`),
     selectById: (id) => ({ text: byId, values: [id] }),
     deleteById: (id) => sql`DELETE FROM ${target} WHERE ${mine}"id" = ${id}`,
-    appendChange: createAppendChange(table, dialect),
+    appendChange: createAppendChange(table, dialect, dialect.logRefersToRows),
     appendChanges: createAppendChanges(table, dialect),
     visible(record, showsHidden) {
       if (showsHidden || table.hidden.size === 0) return record

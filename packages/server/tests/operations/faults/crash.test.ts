@@ -3,7 +3,8 @@ import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { readBefore } from '../../../src/features/records/changes/changes.ts'
+import { isReference, parseRecord, readBefore } from '../../../src/features/records/changes/changes.ts'
+import type { RecordRow } from '../../../src/features/records/rows.ts'
 import type { Answer } from '../../harness/client.ts'
 import { type SpawnedServer, spawnServer } from '../../harness/processes/spawn.ts'
 import { sendRaw } from '../../harness/raw-http.ts'
@@ -71,6 +72,19 @@ async function sendUntilKilled(
   return sent
 }
 
+interface Logged {
+  readonly id: string
+  readonly before: string | null
+  readonly after: string | null
+}
+
+/** The record of an insert that the log refers to: what its next change had before it, or else the stored row. */
+function insertedRecord(database: Database, table: string, id: string, next: Logged | undefined): RecordRow | null {
+  if (next) return readBefore(next.before, next.after === null ? null : JSON.parse(next.after))
+  const { _seq, _version, ...row } = database.query(`SELECT * FROM "${table}" WHERE id = ?`).get(id) as RecordRow
+  return row
+}
+
 /**
  * The records that result from replaying the change log. Asserts that the state before each entry is the state after
  * the entries before it.
@@ -81,12 +95,12 @@ function replayChanges(dataFolder: string, table: string): Map<string, unknown> 
   const database = new Database(file)
   const rows = new Map<string, unknown>()
   try {
-    for (const { id, before, after } of database
-      .query<{ id: string; before: string | null; after: string | null }, [string]>(
-        'SELECT id, before, after FROM _changes WHERE "table" = ? ORDER BY seq',
-      )
-      .all(table)) {
-      const record = after === null ? null : JSON.parse(after)
+    const logged = database
+      .query<Logged, [string]>('SELECT id, before, after FROM _changes WHERE "table" = ? ORDER BY seq')
+      .all(table)
+    for (const [at, { id, before, after }] of logged.entries()) {
+      const next = logged.slice(at + 1).find((later) => later.id === id)
+      const record = isReference(after) ? insertedRecord(database, table, id, next) : parseRecord(after)
       expect(rows.get(id) ?? null).toEqual(readBefore(before, record))
       if (after === null) rows.delete(id)
       else rows.set(id, record)

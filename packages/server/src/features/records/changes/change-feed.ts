@@ -10,6 +10,7 @@ import { feedNoticeMs, feedPollMs } from '../../../limits/subscriptions.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { type ChangeLog, createChangeLog } from './change-log.ts'
 import { createChangeLogReader, logAddress } from './change-log-reader.ts'
+import type { createFindRows } from './inserted-records.ts'
 import { LogFollower, type OnChanges } from './log-follower.ts'
 import type { LogBounds } from './trim.ts'
 
@@ -17,6 +18,8 @@ export interface ChangeFeedDeps {
   readonly sql: Sql
   readonly bus: Bus
   readonly namespaces: () => Namespaces
+  /** See `createFindRows`. */
+  readonly findRows: ReturnType<typeof createFindRows>
   readonly changes: () => LogBounds
   readonly clock: Clock
   readonly log: Log
@@ -88,7 +91,15 @@ export class ChangeFeed {
     const database = sql.database(own)
     if (isShared(database)) this.#listen()
     const perInstance = namespaces().get(own.namespace)?.instance === true
-    return { own, database, reader: createChangeLogReader(database, own, perInstance, () => clock.now(), sql) }
+    const reader = createChangeLogReader({
+      database,
+      address: own,
+      perInstance,
+      findRows: (table) => this.#deps.findRows(own.namespace, table, database.dialect),
+      nowMs: () => clock.now(),
+      storage: sql,
+    })
+    return { own, database, reader }
   }
 
   #add(key: string, wakeable: Wakeable): void {

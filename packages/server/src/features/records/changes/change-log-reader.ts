@@ -7,7 +7,8 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { RecordRow } from '../rows.ts'
-import { changeBytes, changeLog, readBefore } from './changes.ts'
+import { changeBytes, changeLog, parseRecord, readBefore } from './changes.ts'
+import { createResolveReferences, type FindRows } from './inserted-records.ts'
 
 /**
  * All changes within the snapshot `from`, and of those that the snapshot `to` adds the ones up to number `seq`. Where
@@ -76,7 +77,7 @@ export class LoggedChange {
 
   /** The position after this change. */
   get position(): LogPosition {
-    this.#knownPosition ??= { ...this.#batch, seq: Number(this.#row.seq), mark: markOf(this.#row) }
+    this.#knownPosition ??= positionAfter(this.#row, this.#batch)
     return this.#knownPosition
   }
 
@@ -91,12 +92,10 @@ export class LoggedChange {
   }
 
   get after(): RecordRow | null {
-    this.#parsedAfter ??= parse(this.afterText)
+    this.#parsedAfter ??= parseRecord(this.afterText)
     return this.#parsedAfter
   }
 }
-
-const parse = (text: string | null): RecordRow | null => (text === null ? null : (JSON.parse(text) as RecordRow))
 
 export interface Page {
   readonly changes: readonly LoggedChange[]
@@ -134,6 +133,12 @@ export interface ChangeLogReader {
 
 type Batch = Omit<LogPosition, 'seq' | 'mark'>
 
+const positionAfter = (row: LogRow, batch: Batch): LogPosition => ({
+  ...batch,
+  seq: Number(row.seq),
+  mark: markOf(row),
+})
+
 interface LogRow {
   readonly seq: number | string
   readonly owner: string | null
@@ -154,18 +159,49 @@ export function logAddress({ namespace, instanceId }: DatabaseAddress, { keepsIn
   return { namespace, instanceId: keepsInstancesApart ? instanceId : null }
 }
 
-/**
- * `address` is a `logAddress`, `database` the one there; `perInstance` says whether the namespace is dynamic,
- * `storage` names what all logs are in.
- */
-export function createChangeLogReader(
-  database: Database,
-  { namespace, instanceId }: DatabaseAddress,
-  perInstance: boolean,
-  nowMs: () => number,
-  storage: Pick<Sql, 'origin'>,
-): ChangeLogReader {
+export interface ChangeLogReaderDeps {
+  /** The database at the address. */
+  readonly database: Database
+  /** A `logAddress`. */
+  readonly address: DatabaseAddress
+  /** Whether the namespace is dynamic. */
+  readonly perInstance: boolean
+  readonly findRows: FindRows
+  readonly nowMs: () => number
+  /** Names what all logs are in. */
+  readonly storage: Pick<Sql, 'origin'>
+}
+
+/** Makes changes and pages of the rows of a log. */
+function createPages({ database, address: { instanceId }, findRows }: ChangeLogReaderDeps) {
+  const resolve = createResolveReferences(database, findRows)
+
+  const changesOf = async (rows: readonly LogRow[], batch: Batch): Promise<LoggedChange[]> =>
+    (await resolve(rows)).map((row) => new LoggedChange(row, instanceId, batch))
+
+  /** Where a page of a batch ends: within the batch where it is full. */
+  async function pageOf(
+    rows: readonly LogRow[],
+    batch: Batch,
+    before: LogPosition,
+    size: PageSize,
+  ): Promise<Omit<Page, 'isLast'>> {
+    const changes = await changesOf(rows, batch)
+    const last = rows.at(-1)
+    const isFull = last !== undefined && (rows.length === size.changes || last.cut !== null)
+    if (isFull) return { changes, next: positionAfter(last, batch) }
+    const { to, atMs } = batch
+    return { changes, next: { from: to, to, seq: 0, atMs, mark: last ? markOf(last) : before.mark } }
+  }
+
+  return { changesOf, pageOf }
+}
+
+export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReader {
+  const { database, perInstance, nowMs, storage } = deps
+  const { namespace, instanceId } = deps.address
   const { dialect } = database
+  const bytesOf = changeBytes(dialect)
   const { logView } = dialect
   // All of it, of all instances where they share one.
   const log = changeLog({ namespace, perInstance: false })
@@ -174,7 +210,7 @@ export function createChangeLogReader(
 
   async function select(condition: SqlText, { changes, bytes }: PageSize): Promise<LogRow[]> {
     return database.all<LogRow>(
-      sql`WITH found AS (SELECT seq, ${changeBytes} AS bytes FROM ${from} WHERE ${condition} ORDER BY seq LIMIT ${changes}),
+      sql`WITH found AS (SELECT seq, ${bytesOf} AS bytes FROM ${from} WHERE ${condition} ORDER BY seq LIMIT ${changes}),
         sums AS (SELECT seq, sum(bytes) OVER (ORDER BY seq) AS total FROM found),
         cut AS (SELECT min(seq) AS seq FROM sums WHERE total >= ${bytes})
       SELECT ${columns}, ${logView.snapshot(log)} AS snapshot, (SELECT seq FROM cut) AS cut FROM ${from}
@@ -182,22 +218,13 @@ export function createChangeLogReader(
     )
   }
 
-  /** Where a page of a batch ends: within the batch where it is full. */
-  function pageOf(rows: readonly LogRow[], batch: Batch, before: LogPosition, size: PageSize): Omit<Page, 'isLast'> {
-    const changes = rows.map((row) => new LoggedChange(row, instanceId, batch))
-    const last = rows.at(-1)
-    const isFull = last !== undefined && (rows.length === size.changes || last.cut !== null)
-    const end = changes.at(-1)?.position
-    if (isFull && end) return { changes, next: end }
-    const { to, atMs } = batch
-    return { changes, next: { from: to, to, seq: 0, atMs, mark: end?.mark ?? before.mark } }
-  }
+  const { changesOf, pageOf } = createPages(deps)
 
   /** The rest of a batch whose end is known. */
   async function readBatch(position: LogPosition, size: PageSize): Promise<Page> {
     const { from, to, seq, atMs } = position
     const rows = await select(sql`${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}`, size)
-    return { ...pageOf(rows, { from, to, atMs }, position, size), isLast: false }
+    return { ...(await pageOf(rows, { from, to, atMs }, position, size)), isLast: false }
   }
 
   const ofTables = (tables: readonly string[]): SqlText => dialect.inList(ident('table'), tables, 'text')
@@ -226,7 +253,7 @@ export function createChangeLogReader(
       const rows = await select(logView.beyond(from), size)
       const to = rows[0]?.snapshot
       if (to === undefined) return { changes: [], next: { ...position, atMs }, isLast: true }
-      const page = pageOf(rows, { from, to, atMs }, position, size)
+      const page = await pageOf(rows, { from, to, atMs }, position, size)
       return { ...page, isLast: page.next.from === page.next.to }
     },
     async readUntil(position, end, size) {
@@ -237,7 +264,7 @@ export function createChangeLogReader(
     async measure(position, end, max) {
       const [row] = await database.all<{ changes: number | string; bytes: number | string }>(
         sql`SELECT count(*) AS changes, coalesce(sum(bytes), 0) AS bytes FROM
-          (SELECT ${changeBytes} AS bytes FROM ${from} WHERE ${after(position)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
+          (SELECT ${bytesOf} AS bytes FROM ${from} WHERE ${after(position)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
       )
       return { changes: Number(row?.changes), bytes: Number(row?.bytes) }
     },
@@ -249,7 +276,7 @@ export function createChangeLogReader(
       const condition = sql`${after(position)} AND ${logView.within(to)} AND ${ofTables(tables)}`
       const rows = await select(condition, size)
       if (rows.length === size.changes || (rows[0]?.cut ?? null) !== null) return null
-      const changes = rows.map((row) => new LoggedChange(row, instanceId, { from: position.from, to, atMs }))
+      const changes = await changesOf(rows, { from: position.from, to, atMs })
       return { changes, end: { from: to, to, seq: 0, atMs, mark } }
     },
     hasChangedSince: (position, tables) =>

@@ -4,7 +4,7 @@ import { sqliteDialect } from '../../../engines/sqlite/dialect.ts'
 import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
-import { changeOf, createAppendChange, readBefore } from './changes.ts'
+import { changeOf, createAppendChange, isReference, readBefore } from './changes.ts'
 
 const table = { namespace: 'shared', name: 'items', perInstance: false, computed: [] as const } as unknown as Table
 const append = createAppendChange(table, sqliteDialect)
@@ -39,6 +39,16 @@ test('[DB-LOG-1] a change of one field of a large record is small beside the rec
   const before = { id: 'a', text: 'x'.repeat(100_000), rank: 1 }
   const [beforeText] = logged(before, { ...before, rank: 2 })
   expect(beforeText?.length).toBeLessThan(100)
+})
+
+test('[DB-LOG-14] an insert is the size of its record where the log refers to rows', () => {
+  const record = { id: 'a', title: 'x'.repeat(1000), createdAt: '2026-01-01T00:00:00.000Z' }
+  const insert = changeOf(table, 'a', null, complete(table, record), 1)
+  const referring = createAppendChange(table, sqliteDialect, true)
+  const [before, after] = referring(insert, 'request', 0).values.slice(-2) as [string | null, string]
+  expect([before, isReference(after), Number(after)]).toEqual([null, true, JSON.stringify(record).length])
+  for (const other of [changeOf(table, 'a', record, complete(table, record), 2), changeOf(table, 'a', record, null, 2)])
+    expect(referring(other, 'request', 0)).toEqual(append(other, 'request', 0))
 })
 
 test('[DB-LOG-1] an entry of an earlier version holds the whole record before', () => {

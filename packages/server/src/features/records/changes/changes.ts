@@ -47,7 +47,8 @@ export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): T
  * `request` groups the changes of one request; `at` is in milliseconds since 1970. `version` is null in changes from
  * before versions. `after` is the record as JSON.
  * `before` is the record of a removal; of a modification it is what `differenceOf` gives, so that an update of one
- * field of a large record stores that record once.
+ * field of a large record stores that record once. Where the log refers to rows, `after` of an insert is the number of
+ * characters of its record (`inserted-records`).
  */
 export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): SqlText[] {
   const log = changeLog(ref)
@@ -99,6 +100,11 @@ const isAhead = sql`after IS NULL AND version > at * 1000 + 999`
 export const indexRemovalsAhead = (log: TableRef, dialect: Dialect): SqlText =>
   sql`CREATE INDEX IF NOT EXISTS "_changes_ahead" ON ${dialect.target(log)} (version) WHERE ${isAhead}`
 
+/** Indexes the modifications of a row, of which the first tells what was inserted. */
+export const indexModifications = (log: TableRef, dialect: Dialect): SqlText =>
+  sql`CREATE INDEX IF NOT EXISTS "_changes_modified" ON ${dialect.target(log)} ("table", id, seq)
+    WHERE before IS NOT NULL AND after IS NOT NULL`
+
 /** An upper bound of the versions of all removals in a log, by two lookups in indexes. */
 export const greatestRemoval = (table: TableRef, dialect: Dialect): SqlText => {
   const log = dialect.target(changeLog(table))
@@ -106,14 +112,31 @@ export const greatestRemoval = (table: TableRef, dialect: Dialect): SqlText => {
     coalesce((SELECT version FROM ${log} WHERE ${isAhead} ORDER BY version DESC LIMIT 1), 0)) AS version`
 }
 
-/** A change as stored in the log. */
-export interface LoggedChange {
+/** The records of a change as stored in the log. */
+export interface LoggedTexts {
   readonly before: string | null
   readonly after: string | null
 }
 
-/** Bytes of the records in a row of the log; computed without reading them if the engine can. */
-export const changeBytes: SqlText = sql`(coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0))`
+/** Digits of a number of characters, at most. */
+const referenceCharsMax = 15
+
+/** Whether `after` is a reference to the row of an insert (`Dialect.logRefersToRows`): a number, not an object. */
+export const isReference = (after: string | null): boolean =>
+  after !== null && after.length <= referenceCharsMax && after < ':'
+
+/** The same in SQL, which does not read a long record. */
+export const isReferenceSql = (after: SqlText): SqlText =>
+  sql`octet_length(${after}) <= ${referenceCharsMax} AND ${after} < ':'`
+
+/** Bytes of the records of a change; computed without reading them if the engine can. */
+export const changeBytes = (dialect: Dialect): SqlText => {
+  const stored = sql`coalesce(octet_length(after), 0)`
+  const after = dialect.logRefersToRows
+    ? sql`CASE WHEN ${isReferenceSql(sql`after`)} THEN CAST(after AS INTEGER) ELSE ${stored} END`
+    : stored
+  return sql`(coalesce(octet_length(before), 0) + ${after})`
+}
 
 const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
 
@@ -141,13 +164,16 @@ export function readBefore(text: string | null, after: Record<string, unknown> |
   return before
 }
 
+export const parseRecord = (text: string | null): Record<string, unknown> | null =>
+  text === null ? null : (JSON.parse(text) as Record<string, unknown>)
+
 /** By how much the changes move the number of rows for which the tree, without `exists`, is true. */
-export function movedBy(expr: Expr, changes: readonly LoggedChange[]): number {
+export function movedBy(
+  expr: Expr,
+  changes: readonly { readonly before: Row | null; readonly after: Row | null }[],
+): number {
   const isIn = (row: Row | null): number => (row !== null && matches(expr, row) ? 1 : 0)
-  return changes.reduce((sum, { before, after: text }) => {
-    const after = text === null ? null : (JSON.parse(text) as Record<string, unknown>)
-    return sum - isIn(readBefore(before, after)) + isIn(after)
-  }, 0)
+  return changes.reduce((sum, { before, after }) => sum - isIn(before) + isIn(after), 0)
 }
 
 /** A change of a row, or of what is no row and has no computed fields, such as a file. */
@@ -155,8 +181,13 @@ type Appended = Omit<Change, 'table' | 'after'> & { readonly after: Row | null }
 
 export type AppendChange = (change: Appended, requestId: string, nowMs: number) => SqlText
 
-/** Builds the statement that appends a change of this table to the log, in the transaction of the write. */
-export function createAppendChange(table: TableRef, dialect: Dialect): AppendChange {
+/**
+ * Builds the statement that appends a change of this table to the log, in the transaction of the write. With
+ * `refersToRows`, an insert is stored as a reference to its row: the number of characters of the record.
+ */
+export function createAppendChange(table: TableRef, dialect: Dialect, refersToRows = false): AppendChange {
+  const afterTextOf = ({ before, after, afterText }: Appended): string | null =>
+    refersToRows && after && !before ? String(afterText?.length) : afterText
   const log = changeLog(table)
   const own = dialect.own(log)
   const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, version, before, after`
@@ -164,7 +195,7 @@ export function createAppendChange(table: TableRef, dialect: Dialect): AppendCha
   const statement = `${text}?, ?, ?, ?, ?, ?, ?)`
   return (change, requestId, nowMs) => ({
     text: statement,
-    values: [nowMs, requestId, table.name, change.id, change.version, beforeTextOf(change), change.afterText],
+    values: [nowMs, requestId, table.name, change.id, change.version, beforeTextOf(change), afterTextOf(change)],
   })
 }
 

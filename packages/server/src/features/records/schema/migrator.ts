@@ -11,7 +11,13 @@ import type { Database, DatabaseAddress, Sql, SqlRow, Transaction } from '../../
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { searchFillRows } from '../../../limits/sqlite.ts'
 import type { Table } from '../../../query/table.ts'
-import { addLogVersion, changeLog, createChangeLog, indexRemovalsAhead } from '../changes/changes.ts'
+import {
+  addLogVersion,
+  changeLog,
+  createChangeLog,
+  indexModifications,
+  indexRemovalsAhead,
+} from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { searchColumnOf } from '../search/search-column.ts'
@@ -53,6 +59,7 @@ function platformSteps({ namespace, perInstance }: Omit<Target, 'tables'>, diale
     ...dialect.prepareNamespace(namespace),
     sql`CREATE TABLE IF NOT EXISTS ${descriptions} (name TEXT PRIMARY KEY, description TEXT NOT NULL)`,
     ...createChangeLog({ namespace, perInstance }, dialect),
+    ...(dialect.logRefersToRows ? [indexModifications(changeLog({ namespace, perInstance }), dialect)] : []),
     ...createResponsesTable(namespace, dialect),
     ...createTrimState(namespace, dialect.target),
   ]

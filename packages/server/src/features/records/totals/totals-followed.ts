@@ -11,13 +11,18 @@ import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { followedBytesMax, followedChangesMax } from '../../../limits/postgres.ts'
 import { openInstancesMax, rememberedTotalsMax } from '../../../limits/sqlite.ts'
 import type { Expr } from '../../../query/expr.ts'
-import { changeLog, type LoggedChange, movedBy } from '../changes/changes.ts'
+import type { Row } from '../../../query/matches.ts'
+import { changeLog, movedBy, parseRecord, readBefore } from '../changes/changes.ts'
 import { type LogBounds, mayBeTrimmed } from '../changes/trim.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { Condition, KnownTotals } from './known-totals.ts'
 
 /** A change in the log; `isLater` if it is in the requested snapshot and not in the known one. */
-type LogChange = LoggedChange & { readonly isLater: boolean }
+interface LogChange {
+  readonly before: Row | null
+  readonly after: Row | null
+  readonly isLater: boolean
+}
 
 interface Followed {
   readonly total: number
@@ -68,7 +73,10 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
     if (!row?.fits) return null
     const changes = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null, boolean?][])
     if (changes.length > followedChangesMax) return null
-    return changes.map(([before, after, isLater = true]) => ({ before, after, isLater }))
+    return changes.map(([before, text, isLater = true]) => {
+      const after = parseRecord(text)
+      return { before: readBefore(before, after), after, isLater }
+    })
   }
 
   const bounds = { limit: followedChangesMax + 1, bytesMax: followedBytesMax }

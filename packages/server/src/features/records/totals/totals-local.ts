@@ -3,38 +3,27 @@
  * reader thread sees an older snapshot; the changes since are replayed from the log.
  */
 import { callerKey } from '../../../access/caller.ts'
-import { createLru, type Lru } from '../../../base/concurrency/lru.ts'
+import { createLru } from '../../../base/concurrency/lru.ts'
 import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
-import { selectList } from '../../../engines/sql/page-query.ts'
 import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
-import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { followedChangesMax } from '../../../limits/postgres.ts'
-import { openInstancesMax, rememberedTotalsMax, totalReplaySteps } from '../../../limits/sqlite.ts'
+import { openInstancesMax, totalReplaySteps } from '../../../limits/sqlite.ts'
 import type { Expr } from '../../../query/expr.ts'
-import { matches } from '../../../query/matches.ts'
 import { type Change, changeLog, movedBy } from '../changes/changes.ts'
+import { hasRecord, joinedLogOf } from '../changes/inserted-records.ts'
 import type { TableCall } from '../resolve-table.ts'
-import type { TableRows } from '../rows.ts'
+import type { RecordRow, TableRows } from '../rows.ts'
 import type { Condition, KnownTotals } from './known-totals.ts'
-
-interface Remembered {
-  readonly expr: Expr
-  total: number
-}
+import { createRememberedTotals, type TableTotals } from './remembered-totals.ts'
 
 interface Counted {
   readonly total: number
   readonly snapshot: string
 }
 
-interface LogRow {
-  readonly seq: number
-  readonly before: string | null
-  readonly after: string | null
-}
-
-interface TableTotals {
-  readonly remembered: Lru<string, Remembered>
+interface TableOfTotals {
+  readonly totals: TableTotals
   /** Number of committed changes of the table since this was created. */
   changes: number
 }
@@ -46,12 +35,6 @@ export interface LocalTotals extends KnownTotals {
 
 /** Each open database has a few tables; evicted totals are counted again. */
 const tablesMax = 4 * openInstancesMax
-
-const logColumns = selectList([
-  { column: ident('seq'), name: 'seq', kind: 'short' },
-  { column: ident('before'), name: 'before', kind: 'text' },
-  { column: ident('after'), name: 'after', kind: 'text' },
-])
 
 const tableKey = ({ namespace, instanceId }: DatabaseAddress, table: string): string =>
   `${namespace}\n${instanceId ?? ''}\n${table}`
@@ -75,28 +58,30 @@ function snapshotOf({ database, table, rows }: TableCall): SqlText {
  * sum at a moment when it includes every commit; returns false if that moment was not reached.
  */
 async function replay(
-  { database, table }: TableCall,
+  { database, table, rows }: TableCall,
   expr: Expr,
   seq: number,
   onCaughtUp: (moved: number) => void,
 ): Promise<boolean> {
+  const { list, from, changeOf } = joinedLogOf(rows, database.dialect)
   let moved = 0
   let after = seq
   let limit = followedChangesMax
   for (let step = 0; step < totalReplaySteps; step++) {
-    const source = sql` FROM ${ident('_changes')} WHERE seq > ${after} AND "table" = ${table.name}`
+    const source = sql`${from} WHERE "_log".seq > ${after} AND "_log"."table" = ${table.name}`
     let isCurrent = false
     let isLast = false
-    const page = await database.readPage<LogRow>({
-      list: logColumns,
+    const page = await database.readPage<RecordRow>({
+      list,
       source,
-      order: sql` ORDER BY seq`,
+      order: sql` ORDER BY "_log".seq`,
       limit,
       offset: 0,
       key: null,
-      here(rows) {
+      here(found) {
+        const changes = (found as RecordRow[]).map(changeOf)
+        if (!changes.every(hasRecord)) return
         isCurrent = true
-        const changes = rows as LogRow[]
         moved += movedBy(expr, changes)
         after = changes.at(-1)?.seq ?? after
         isLast = changes.length < limit
@@ -112,23 +97,24 @@ async function replay(
 }
 
 export function createLocalTotals(): LocalTotals {
-  const tables = createLru<string, TableTotals>(tablesMax)
+  const tables = createLru<string, TableOfTotals>(tablesMax)
+  const createTableTotals = createRememberedTotals()
   const counts = createSingleFlight<number>()
 
-  function totalsOf({ address, table }: TableCall): TableTotals {
+  function tableOf({ address, table }: TableCall): TableOfTotals {
     const key = tableKey(address, table.name)
-    let totals = tables.get(key)
-    if (!totals) {
-      totals = { remembered: createLru(rememberedTotalsMax), changes: 0 }
-      tables.set(key, totals)
+    let found = tables.get(key)
+    if (!found) {
+      found = { totals: createTableTotals(), changes: 0 }
+      tables.set(key, found)
     }
-    return totals
+    return found
   }
 
   /** Counts, and caches the total if the changes since the count's snapshot can be replayed. */
   async function scan(call: TableCall, { expr, where }: Condition, key: string): Promise<number> {
-    const { remembered } = totalsOf(call)
-    const remember = (total: number): void => remembered.set(key, { expr, total })
+    const { totals } = tableOf(call)
+    const remember = (total: number): void => totals.remember(key, expr, total)
     let isUpToDate = false
     const snapshot = call.database.dialect.logView.snapshot(changeLog(call.table))
     const [counted] = await call.database.all<Counted>(
@@ -146,7 +132,7 @@ export function createLocalTotals(): LocalTotals {
 
   const count = (call: TableCall, condition: Condition): Promise<number> => {
     const key = keyOf(condition)
-    const known = totalsOf(call).remembered.get(key)
+    const known = tableOf(call).totals.find(key)
     if (known) return Promise.resolve(known.total)
     return counts.run(`${tableKey(call.address, call.table.name)}\n${key}`, () => scan(call, condition, key))
   }
@@ -154,10 +140,10 @@ export function createLocalTotals(): LocalTotals {
   /** The total as of an older snapshot. */
   async function totalAt(call: TableCall, condition: Condition, snapshot: unknown): Promise<number | null> {
     const key = keyOf(condition)
-    const { remembered } = totalsOf(call)
+    const { totals } = tableOf(call)
     let total: number | null = null
     await replay(call, condition.expr, Number(snapshot), (moved) => {
-      const known = remembered.get(key)
+      const known = totals.find(key)
       if (known) total = known.total - moved
     })
     return total
@@ -166,11 +152,11 @@ export function createLocalTotals(): LocalTotals {
   return {
     count,
     atPage(call, condition) {
-      const totals = totalsOf(call)
-      const { remembered } = totals
+      const ofTable = tableOf(call)
+      const { totals } = ofTable
       const key = keyOf(condition)
       // Reads requested in one event-loop tick run in order: the count is cached before the page is read.
-      const counting = remembered.get(key) ? null : count(call, condition)
+      const counting = totals.find(key) ? null : count(call, condition)
       // Awaited in `find` only, which is not called if reading the page fails.
       counting?.catch(() => undefined)
       /** Number of changes of the table when the page was read; null until then. */
@@ -180,29 +166,26 @@ export function createLocalTotals(): LocalTotals {
         read: {
           alongside: snapshotOf(call),
           here() {
-            changes = totals.changes
-            total = remembered.get(key)?.total
+            changes = ofTable.changes
+            total = totals.find(key)?.total
           },
         },
         async find(snapshot) {
           if (total !== undefined) return total
           if (counting) await counting
-          else if (!remembered.get(key)) await count(call, condition)
+          else if (!totals.find(key)) await count(call, condition)
           if (changes === null) return totalAt(call, condition, snapshot)
           // A count in a thread takes longer than the page; it is valid for the page if nothing changed in between.
-          const isUnchanged = totalsOf(call) === totals && changes === totals.changes
-          return isUnchanged ? (remembered.get(key)?.total ?? null) : null
+          const isUnchanged = tableOf(call) === ofTable && changes === ofTable.changes
+          return isUnchanged ? (totals.find(key)?.total ?? null) : null
         },
       }
     },
     apply(address, { table, before, after }) {
-      const totals = tables.get(tableKey(address, table.name))
-      if (!totals) return
-      totals.changes += 1
-      for (const one of totals.remembered.values()) {
-        if (before && matches(one.expr, before)) one.total -= 1
-        if (after && matches(one.expr, after)) one.total += 1
-      }
+      const found = tables.get(tableKey(address, table.name))
+      if (!found) return
+      found.changes += 1
+      found.totals.apply(before, after)
     },
     clear: () => tables.clear(),
   }

@@ -62,7 +62,8 @@ export function countLogged({ logged }: Write, values: readonly unknown[]): void
 export function record(write: Write, change: Change): void {
   const { call, tx, committed, removals, requestId, nowMs, locked } = write
   const statement = call.rows.appendChange(change, requestId, nowMs)
-  countLogged(write, statement.values)
+  // The record counts whether the log stores it or refers to its row.
+  countLogged(write, [...statement.values.slice(0, -1), change.afterText])
   tx.send(statement)
   tx.afterCommit(() => committed(call, change))
   if (change.after === null) {

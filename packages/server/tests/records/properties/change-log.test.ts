@@ -1,0 +1,255 @@
+/**
+ * The change log against a model: whatever has become of the rows since, each change is read with the records that the
+ * write gave it, also where the log only refers to the row of an insert.
+ */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { manualClock } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { openPostgres } from '../../../src/engines/postgres/postgres.ts'
+import type { Database, Sql, Transaction } from '../../../src/engines/sql/sql.ts'
+import { ident, sql } from '../../../src/engines/sql/sql-text.ts'
+import { openSqlite } from '../../../src/engines/sqlite/sqlite.ts'
+import {
+  type ChangeLogReader,
+  createChangeLogReader,
+  type LoggedChange,
+} from '../../../src/features/records/changes/change-log-reader.ts'
+import {
+  type Change,
+  changeLog,
+  changeOf,
+  createAppendChange,
+  createChangeLog,
+  indexModifications,
+  movedBy,
+} from '../../../src/features/records/changes/changes.ts'
+import { hasRecord, joinedLogOf } from '../../../src/features/records/changes/inserted-records.ts'
+import { createTableRows, type RecordRow } from '../../../src/features/records/rows.ts'
+import { createPlan } from '../../../src/features/records/schema/migration-plan.ts'
+import { complete } from '../../../src/query/computed/computed-fields.ts'
+import type { Expr } from '../../../src/query/expr.ts'
+import {
+  createdAtField,
+  type Field,
+  type FieldType,
+  idField,
+  type Table,
+  updatedAtField,
+} from '../../../src/query/table.ts'
+import { createDatabase } from '../../harness/databases.ts'
+
+const address = { namespace: 'main', instanceId: null }
+const field = (name: string, type: FieldType): Field => ({ name, type, required: false, unique: false })
+
+function tableOf(name: string, fields: readonly Field[], schemaless: boolean): Table {
+  const all = [idField, ...fields, createdAtField, updatedAtField]
+  return {
+    namespace: address.namespace,
+    name,
+    perInstance: false,
+    schemaless,
+    fields: new Map(all.map((one) => [one.name, one])),
+    hidden: new Set(),
+    indexes: [],
+    search: [],
+    computed: [],
+  }
+}
+
+const declared = tableOf(
+  'things',
+  [field('n', 'number'), field('label', 'string'), field('isDone', 'boolean'), field('tags', 'json')],
+  false,
+)
+const tables: Readonly<Record<string, Table>> = { things: declared, loose: tableOf('loose', [], true) }
+
+const closing: (() => unknown)[] = []
+afterAll(async () => {
+  for (const close of closing.toReversed()) await close()
+})
+
+async function openEmbedded(): Promise<Sql> {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-log-'))
+  const engine = openSqlite({ folder, prepareInstance: async () => {} })
+  closing.push(
+    () => rmSync(folder, { recursive: true }),
+    () => engine.close(),
+  )
+  return engine
+}
+
+async function openServer(serverUrl: string): Promise<Sql> {
+  const { url, drop } = await createDatabase(serverUrl)
+  const engine = openPostgres({ url, log: silentLog })
+  closing.push(drop, () => engine.close())
+  return engine
+}
+
+/** What one write does to a row. A write that does not apply to it is left out. */
+interface Step {
+  readonly kind: 'insert' | 'update' | 'delete' | 'migrate' | 'insert-as-before'
+  readonly table: string
+  readonly id: string
+  readonly values: RecordRow
+}
+
+const values = fc.record(
+  {
+    n: fc.constantFrom(null, 0, 1.5, -2, 1e21),
+    label: fc.constantFrom(null, '', 'red', 'é"\\\n'),
+    isDone: fc.constantFrom(null, true, false),
+    tags: fc.constantFrom(null, [], ['a', { b: 1 }], { deep: [1, 'x'] }, 'text', 3),
+  },
+  { requiredKeys: [] },
+)
+const step: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom('insert', 'insert', 'update', 'update', 'delete', 'migrate', 'insert-as-before'),
+  table: fc.constantFrom('things', 'things', 'loose'),
+  id: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+  values,
+})
+const history = fc.record({
+  /** The writes of each transaction. */
+  transactions: fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 12 }),
+  /** Changes and bytes of a page. */
+  page: fc.record({ changes: fc.integer({ min: 1, max: 7 }), bytes: fc.constantFrom(1, 200, 100_000) }),
+  /** The oldest changes that are trimmed in the end. */
+  trimmed: fc.nat(5),
+})
+
+/** The records of a change, as a log stores them that contains both. */
+const plain = ({ id, table, version, before, after }: Change | LoggedChange) =>
+  JSON.parse(JSON.stringify({ id, table: typeof table === 'string' ? table : table.name, version, before, after }))
+
+function createHistory(database: Database) {
+  const { dialect } = database
+  const rowsOf = Object.fromEntries(Object.values(tables).map((table) => [table.name, createTableRows(table, dialect)]))
+  const log = dialect.target(changeLog(declared))
+  const stored = new Map<string, { record: RecordRow; version: number }>()
+  const written: Change[] = []
+  let version = 0
+
+  function recordOf({ table, id, values }: Step): RecordRow {
+    const time = '2026-01-01T00:00:00.000Z'
+    const fields = table === 'loose' ? values : { n: null, label: null, isDone: null, tags: null, ...values }
+    return { id, ...fields, createdAt: time, updatedAt: time }
+  }
+
+  async function apply(tx: Transaction, one: Step): Promise<void> {
+    const rows = rowsOf[one.table] as (typeof rowsOf)[string]
+    const { table } = rows
+    const key = `${one.table} ${one.id}`
+    const before = stored.get(key)
+    const isInsert = one.kind === 'insert' || one.kind === 'insert-as-before'
+    if (isInsert === (before !== undefined)) return
+    version += 1
+    if (one.kind === 'migrate') {
+      // Computed fields are computed again with a new version, but without a change.
+      await tx.run(rows.setVersion(one.id, version))
+      return
+    }
+    const after = one.kind === 'delete' ? null : complete(table, recordOf(one))
+    if (!after) await tx.run(rows.deleteById(one.id))
+    else if (!before) await tx.run(rows.insert(after, version))
+    else await tx.run(rows.update(after, [...new Set([...Object.keys(before.record), ...Object.keys(after)])], version))
+    const change = changeOf(table, one.id, before?.record ?? null, after, version)
+    const append = one.kind === 'insert-as-before' ? createAppendChange(table, dialect) : rows.appendChange
+    await tx.run(append(change, `request-${version}`, 1000))
+    written.push(change)
+    if (after) stored.set(key, { record: after, version })
+    else stored.delete(key)
+  }
+
+  return {
+    written,
+    rowsOf,
+    write: (steps: readonly Step[]) =>
+      database.write(async (tx) => {
+        for (const one of steps) await apply(tx, one)
+      }),
+    trim: (count: number) =>
+      database.write((tx) =>
+        tx.run(sql`DELETE FROM ${log} WHERE seq IN (SELECT seq FROM ${log} ORDER BY seq LIMIT ${count})`),
+      ),
+    clear: () =>
+      database.write(async (tx) => {
+        await tx.run(sql`DELETE FROM ${log}`)
+        for (const { name } of Object.values(tables))
+          await tx.run(sql`DELETE FROM ${dialect.target({ ...declared, name })}`)
+      }),
+  }
+}
+
+async function readAll(reader: ChangeLogReader, size: { changes: number; bytes: number }): Promise<LoggedChange[]> {
+  const changes: LoggedChange[] = []
+  let position = { ...(await reader.currentPosition()), from: start, to: start, seq: 0, mark: null }
+  for (let isLast = false; !isLast; ) {
+    const page = await reader.read(position, size)
+    changes.push(...page.changes)
+    position = page.next as typeof position
+    isLast = page.isLast
+  }
+  return changes
+}
+
+/** The position before the first change, which both engines have at their start. */
+let start = ''
+
+/** A condition on the records of `things`. */
+const isRed: Expr = { kind: 'compare', field: 'label', op: '==', value: 'red' }
+
+function describeLog(name: string, open: () => Promise<Sql>): void {
+  describe(name, () => {
+    test('[DB-LOG-1, DB-LOG-14] each change has the records that its write gave it, whatever came after it', async () => {
+      const engine = await open()
+      const database = engine.database(address)
+      const { dialect } = database
+      await database.write(async (tx) => {
+        for (const one of dialect.prepareNamespace(address.namespace)) await tx.run(one)
+        for (const one of createChangeLog(declared, dialect)) await tx.run(one)
+        if (dialect.logRefersToRows) await tx.run(indexModifications(changeLog(declared), dialect))
+        for (const table of Object.values(tables)) for (const one of createPlan(table, dialect).steps) await tx.run(one)
+      })
+      const run = async ({ transactions, page, trimmed }: typeof history extends fc.Arbitrary<infer T> ? T : never) => {
+        const model = createHistory(database)
+        await model.clear()
+        const reader = createChangeLogReader({
+          database,
+          address,
+          perInstance: false,
+          findRows: (table) => model.rowsOf[table] ?? null,
+          nowMs: manualClock(2000).now,
+          storage: engine,
+        })
+        start = (await reader.currentPosition()).from
+        for (const steps of transactions) {
+          await model.write(steps)
+          expect((await readAll(reader, page)).map(plain)).toEqual(model.written.map(plain))
+        }
+        await model.trim(trimmed)
+        expect((await readAll(reader, page)).map(plain)).toEqual(model.written.slice(trimmed).map(plain))
+        if (!dialect.logRefersToRows) return
+        const { list, from, changeOf: joinedChangeOf } = joinedLogOf(model.rowsOf.things as never, dialect)
+        const joined = await database.all<RecordRow>(
+          sql`SELECT ${list.text}${from} WHERE "_log".${ident('table')} = 'things' ORDER BY "_log".seq`,
+        )
+        const changes = joined.map(joinedChangeOf)
+        expect(changes.every(hasRecord)).toBe(true)
+        const ofThings = model.written.slice(trimmed).filter(({ table }) => table.name === 'things')
+        expect(changes.map(({ before, after }) => JSON.parse(JSON.stringify([before, after])))).toEqual(
+          ofThings.map(({ before, after }) => JSON.parse(JSON.stringify([before, after]))),
+        )
+        expect(movedBy(isRed, changes.filter(hasRecord))).toBe(movedBy(isRed, ofThings))
+      }
+      await fc.assert(fc.asyncProperty(history, run), { numRuns: 150 })
+    })
+  })
+}
+
+const serverUrl = process.env.PLINTH_TEST_DATABASE_URL
+describeLog('the change log on SQLite', openEmbedded)
+if (serverUrl) describeLog('the change log on PostgreSQL', () => openServer(serverUrl))
