@@ -37,7 +37,7 @@ export const sqliteInstanceCacheKiB = 512
 /** Bytes of a file that are mapped into memory: SQLite's own bound, 2 GiB less 64 KiB. */
 export const mappedBytesMax = 2048 * MiB - 64 * KiB
 /**
- * Reads without a commit after which a large file is mapped. Its pages have to be found anew then, which has cost as
+ * Reads without a commit after which a large file is mapped. Its pages have to be found again then, which has cost as
  * much as it saves after some 3,000 point reads or 100 lists.
  */
 export const mappedReadsMin = 1000

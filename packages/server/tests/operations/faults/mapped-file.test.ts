@@ -1,4 +1,4 @@
-/** Files that are mapped into memory: whatever SQLite does to them, a process that reads them goes on. */
+/** Files that are mapped into memory: whatever SQLite does to them, a process continues to read them. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'

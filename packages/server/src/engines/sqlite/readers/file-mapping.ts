@@ -1,6 +1,6 @@
 /**
  * Maps the file of a large database into memory for its reading connection, so that a page is read without a system
- * call and a copy. Each commit makes SQLite map the file anew, so it is mapped only once it has been read a while
+ * call and a copy. Each commit makes SQLite map the file again, so it is mapped only once it has been read a while
  * without one. A fault of a mapped page ends the process: the file is read completely first, so that a process that
  * ended because of a damaged disk does not map it again.
  */

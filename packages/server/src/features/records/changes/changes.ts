@@ -100,7 +100,7 @@ const isAhead = sql`after IS NULL AND version > at * 1000 + 999`
 export const indexRemovalsAhead = (log: TableRef, dialect: Dialect): SqlText =>
   sql`CREATE INDEX IF NOT EXISTS "_changes_ahead" ON ${dialect.target(log)} (version) WHERE ${isAhead}`
 
-/** Indexes the modifications of a row, of which the first tells what was inserted. */
+/** Indexes the modifications of a row, of which the first has what was inserted. */
 export const indexModifications = (log: TableRef, dialect: Dialect): SqlText =>
   sql`CREATE INDEX IF NOT EXISTS "_changes_modified" ON ${dialect.target(log)} ("table", id, seq)
     WHERE before IS NOT NULL AND after IS NOT NULL`
