@@ -89,3 +89,5 @@ export const importAttemptsMax = 10
 export const importPauseMs = 60_000
 /** Records of one page of an export. */
 export const exportPageRecords = 500
+/** Bytes of one page of an export over HTTP: a few milliseconds to write as text. A larger record has a page alone. */
+export const exportPageBytes = 512 * KiB

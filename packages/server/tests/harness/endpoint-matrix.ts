@@ -63,6 +63,11 @@ export const matrix: Readonly<Record<string, Access>> = {
     changes: true,
     send: (client, base) => client.post(`${base}/batch/import`, { inserts: [{ title: 'new' }] }),
   },
+  'records.export': {
+    kind: 'service',
+    scope: 'db:table:denied:read',
+    send: (client, base) => client.get(`${base.replace('/tables/', '/export/')}?format=csv`),
+  },
   'records.batchByFilter': {
     ...write,
     send: (client, base) => client.post(`${base}/batch-by-filter`, { action: 'delete' }),

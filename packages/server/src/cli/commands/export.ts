@@ -2,13 +2,11 @@
 import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
-import { formatCsvRow, guardFormula } from '../../base/text/csv.ts'
 import { exportPageRecords } from '../../limits/writes.ts'
-import { formatCell } from '../../query/cells.ts'
+import { createRecordWriter, type RecordWriter } from '../../query/record-text.ts'
 import type { Table } from '../../query/table.ts'
 import { type AdminCall, createAdminCall } from '../admin-call.ts'
 import { type Call, type Command, UsageError } from '../command.ts'
-import type { Format } from '../records/source-rows.ts'
 import { getDeclaredTable, parseTableAddress } from '../records/table-address.ts'
 import { findRunningServer } from '../running-server.ts'
 import { configOptions } from '../serve.ts'
@@ -37,32 +35,6 @@ meanwhile is there or not.`,
 
 type Item = Readonly<Record<string, unknown>>
 
-/** Text of pages, with what comes before and after them. */
-interface Writer {
-  readonly head: string
-  page(items: readonly Item[], isFirst: boolean): string
-  readonly foot: string
-}
-
-const writers: Readonly<Record<Format, (table: Table, names: readonly string[]) => Writer>> = {
-  csv: ({ fields }, names) => ({
-    head: `${formatCsvRow(names.map(guardFormula))}\r\n`,
-    page: (items) =>
-      items
-        .map((item) => formatCsvRow(names.map((name) => formatCell(fields.get(name) ?? null, item[name]))))
-        .map((row) => `${row}\r\n`)
-        .join(''),
-    foot: '',
-  }),
-  ndjson: () => ({ head: '', page: (items) => items.map((item) => `${JSON.stringify(item)}\n`).join(''), foot: '' }),
-  json: () => ({
-    head: '[',
-    page: (items, isFirst) =>
-      items.map((item, at) => `${isFirst && at === 0 ? '' : ','}\n${JSON.stringify(item)}`).join(''),
-    foot: '\n]\n',
-  }),
-}
-
 interface Page {
   readonly items: readonly Item[]
   readonly hasMore: boolean
@@ -80,7 +52,7 @@ async function* readPages(call: AdminCall, path: string, parameters: Record<stri
   }
 }
 
-async function* readTexts(pages: AsyncIterable<Page>, writer: Writer): AsyncGenerator<string> {
+async function* readTexts(pages: AsyncIterable<Page>, writer: RecordWriter): AsyncGenerator<string> {
   yield writer.head
   let isFirst = true
   for await (const { items } of pages) {
@@ -129,7 +101,7 @@ async function run({ operands: [name = '', path], options, terminal }: Call): Pr
   // All fields of a schemaless table, except in CSV, whose columns must be known before its records.
   const hasNames = format === 'csv' || options.fields !== undefined
   const parameters = { ...(hasNames && { fields: names.join(',') }), ...(filter !== undefined && { filter }) }
-  const texts = readTexts(readPages(call, address.path, parameters), writers[format](table, names))
+  const texts = readTexts(readPages(call, address.path, parameters), createRecordWriter(format, table, names))
   if (path !== undefined) await writeFile(path, texts)
   // The terminal ends each output with a line break of its own.
   else for await (const text of texts) if (text !== '') terminal.out(text.replace(/\n$/, ''))

@@ -1,9 +1,10 @@
 /** `plinth import`: stores the records of a file in a table of a running server. */
 import { importFaultsMax } from '../../limits/writes.ts'
+import { type RecordFormat, recordFormats } from '../../query/record-text.ts'
 import { createAdminRequest } from '../admin-call.ts'
 import { type Call, type Command, type Terminal, UsageError } from '../command.ts'
 import { type Batch, createBatches, type ImportOptions, type Outcome, sendBatch } from '../records/import-batches.ts'
-import { type Format, formats, readSourceRows, readText } from '../records/source-rows.ts'
+import { readSourceRows, readText } from '../records/source-rows.ts'
 import { getDeclaredTable, parseTableAddress } from '../records/table-address.ts'
 import { findRunningServer } from '../running-server.ts'
 import { configOptions } from '../serve.ts'
@@ -36,14 +37,14 @@ no batch is stored twice.`,
 }
 
 /** Throws `UsageError`. */
-export function parseFormat(given: string | undefined, path: string): Format {
+export function parseFormat(given: string | undefined, path: string): RecordFormat {
   const name = given ?? path.split('.').at(-1)
-  const format = formats.find((one) => one === (name === 'jsonl' ? 'ndjson' : name))
+  const format = recordFormats.find((one) => one === (name === 'jsonl' ? 'ndjson' : name))
   if (format) return format
   throw new UsageError(
     given === undefined
-      ? `The format of ${path} is not known: give --format ${formats.join(', ')}.`
-      : `"${given}" is not a format. Available: ${formats.join(', ')}.`,
+      ? `The format of ${path} is not known: give --format ${recordFormats.join(', ')}.`
+      : `"${given}" is not a format. Available: ${recordFormats.join(', ')}.`,
   )
 }
 

@@ -5,11 +5,9 @@ import { JsonArrayReader, JsonItemsError, type JsonItemsReader, NdjsonReader } f
 import { suggest } from '../../config/issues.ts'
 import { recordBytesMax } from '../../limits/writes.ts'
 import { CellError, parseCell } from '../../query/cells.ts'
+import type { RecordFormat } from '../../query/record-text.ts'
 import type { Field, Table } from '../../query/table.ts'
 import { UsageError } from '../command.ts'
-
-export const formats = ['csv', 'ndjson', 'json'] as const
-export type Format = (typeof formats)[number]
 
 /** A record, or why there is none. */
 export type SourceRow =
@@ -25,7 +23,7 @@ export class SourceError extends Error {
 }
 
 export interface SourceOptions {
-  readonly format: Format
+  readonly format: RecordFormat
   readonly table: Table
   /** Fields by the name of their column or member; null to leave it out. */
   readonly mapping: ReadonlyMap<string, string | null>

@@ -27,6 +27,7 @@ import { type AppendPlatformChange, createPlatformLog } from './changes/platform
 import type { LogBounds } from './changes/trim.ts'
 import { createTrimmer, type JobsOfLogs } from './changes/trimmer.ts'
 import { createReadEndpoints } from './reads/endpoints.ts'
+import { createExportEndpoint } from './reads/export.ts'
 import { createTables, type Namespaces, type Tables, type TablesDeps } from './resolve-table.ts'
 import { createRulesEndpoints, type RulesTools } from './rules/endpoints.ts'
 import { type AccessExplanation, explainAccess } from './rules/explain-access.ts'
@@ -158,6 +159,7 @@ export function createRecords(deps: RecordsDeps): Records {
     name: 'records',
     endpoints: [
       ...createReadEndpoints({ resolve, totals, limits, aggregates }),
+      createExportEndpoint({ resolve, totals }),
       ...createWriteEndpoints(writing),
       createImportEndpoint({ ...writing, log: deps.log }),
       transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),

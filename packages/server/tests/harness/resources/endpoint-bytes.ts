@@ -64,7 +64,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   'rules.source': { fixedKiB: 128, because: 'a rule of 20,000 characters' },
   ...all('config', 'system.stores'),
   'rules.explain': { fixedKiB: 4096, because: '500 clauses of 1,000 characters, with values of 256' },
-  ...all('file', 'storage.download', 'audit.export'),
+  ...all('file', 'storage.download', 'audit.export', 'records.export'),
   ...all('small', 'audit.verify'),
   'audit.list': { fixedKiB: 12_000, because: '200 entries with 16 KiB before and after, escaped' },
   'admin.importUsers': { fixedKiB: 4096, because: 'a thousand entries of 500 characters of error, given twice' },

@@ -13,10 +13,10 @@ import { bulkJobsListed, bulkRecordsMax, bulkWithoutSignInMax } from '../../../l
 import { functionJobInputChars } from '../../../limits/function-jobs.ts'
 import type { Table } from '../../../query/table.ts'
 import type { BulkJobs, StoredBulkJob } from '../../bulk-jobs.ts'
+import { maskedFilter, maskedValues } from '../hidden-values.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { type ResolveCall, readScope, recordSchema, writeScope } from '../table-endpoint.ts'
 import { parseByFilter } from '../writes/batch.ts'
-import { hiddenValue } from '../writes/write-runner.ts'
 import { type BulkInput, formatJob, jobSchema, keyOf } from './bulk-job.ts'
 
 export interface BulkEndpointsDeps {
@@ -142,23 +142,9 @@ const pathOf = ({ address, table }: TableCall): string =>
   `/api/db/${[address.namespace, address.instanceId, 'tables', table.name].filter((part) => part !== null).join('/')}`
 
 /** The change without the values of hidden fields. */
-function masked({ hidden }: Table, { action, filter, orFilter, data }: Omit<z.output<typeof startBody>, 'limit'>) {
-  const maskedFilter = (value: unknown): unknown => {
-    if (!Array.isArray(value)) return value
-    const [field, operator] = value as unknown[]
-    const path = typeof field === 'string' ? field.split('.') : []
-    // What another table hides is not known here.
-    if (path.length > 1 || path.some((name) => hidden.has(name))) return [field, operator, hiddenValue]
-    return value.map(maskedFilter)
-  }
-  return {
-    action,
-    ...(filter !== undefined && { filter: maskedFilter(filter) }),
-    ...(orFilter !== undefined && { orFilter: maskedFilter(orFilter) }),
-    ...(data && {
-      data: Object.fromEntries(
-        Object.entries(data).map(([name, value]) => [name, hidden.has(name) ? hiddenValue : value]),
-      ),
-    }),
-  }
-}
+const masked = (table: Table, { action, filter, orFilter, data }: Omit<z.output<typeof startBody>, 'limit'>) => ({
+  action,
+  ...(filter !== undefined && { filter: maskedFilter(table, filter) }),
+  ...(orFilter !== undefined && { orFilter: maskedFilter(table, orFilter) }),
+  ...(data && { data: maskedValues(table, data) }),
+})

@@ -36,7 +36,7 @@ const paging = {
   perPage: integerParam({ max: listLimitMax, clamps: true, description: 'Records per page, with page' }),
   offset: integerParam({ min: 0, description: 'Records to skip, instead of page' }),
 }
-const filtering = {
+export const filtering = {
   filter: textParam(
     'Conditions that must all match: [["field","==",value],…]; with ["field","near",[longitude,latitude,"5km"]] items have `distances`',
   ),

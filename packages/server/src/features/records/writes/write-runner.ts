@@ -9,6 +9,7 @@ import type { Call, Reply } from '../../../http/endpoint.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { BeforeHooks, HookOperation } from '../../before-hooks.ts'
 import type { Change } from '../changes/changes.ts'
+import { maskedValues } from '../hidden-values.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { HookPasses } from './hooks/hook-pass.ts'
 import { createRowLocks } from './hooks/row-locks.ts'
@@ -119,18 +120,9 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
   }
 }
 
-/** In place of the value of a hidden field in the audit log. */
-export const hiddenValue = '[hidden]'
-
 /** The change of a record as the audit log shows it: hidden fields only by name. */
 function auditedChange({ table, id, before, after }: Change): AuditedChange {
-  const shown = (row: Change['before']): object | null =>
-    row && {
-      id,
-      ...Object.fromEntries(
-        Object.entries(row).map(([name, value]) => [name, table.hidden.has(name) ? hiddenValue : value]),
-      ),
-    }
+  const shown = (row: Change['before']): object | null => row && { id, ...maskedValues(table, row) }
   return { before: shown(before), after: shown(after) }
 }
 
