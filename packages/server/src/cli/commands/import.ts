@@ -1,9 +1,10 @@
 /** `plinth import`: stores the records of a file in a table of a running server. */
 import { importFaultsMax } from '../../limits/writes.ts'
-import { type RecordFormat, recordFormats } from '../../query/record-text.ts'
+import { type BatchOptions, createBatches, type RecordBatch } from '../../query/record-files/record-batches.ts'
+import { type RecordFormat, recordFormats } from '../../query/record-files/record-text.ts'
 import { createAdminRequest } from '../admin-call.ts'
 import { type Call, type Command, type Terminal, UsageError } from '../command.ts'
-import { type Batch, createBatches, type ImportOptions, type Outcome, sendBatch } from '../records/import-batches.ts'
+import { type Outcome, sendBatch } from '../records/import-batches.ts'
 import { readSourceRows, readText } from '../records/source-rows.ts'
 import { getDeclaredTable, parseTableAddress } from '../records/table-address.ts'
 import { findRunningServer } from '../running-server.ts'
@@ -64,7 +65,7 @@ function parseDelimiter(text = ','): string {
   return delimiter
 }
 
-type Send = (batch: Batch) => Promise<Outcome>
+type Send = (batch: RecordBatch) => Promise<Outcome>
 
 interface Totals {
   inserted: number
@@ -84,7 +85,7 @@ function report(faults: readonly { line: number; problem: string }[], totals: To
 }
 
 /** A dry run repeats a batch without its faulty records, to find all of them. Returns false after too many. */
-async function check(batch: Batch, send: Send, totals: Totals, terminal: Terminal): Promise<boolean> {
+async function check(batch: RecordBatch, send: Send, totals: Totals, terminal: Terminal): Promise<boolean> {
   let continues = report(batch.faults, totals, terminal)
   let { rows } = batch
   while (continues && rows.length > 0) {
@@ -101,7 +102,7 @@ async function check(batch: Batch, send: Send, totals: Totals, terminal: Termina
   return continues
 }
 
-async function store(batch: Batch, send: Send, totals: Totals, terminal: Terminal): Promise<boolean> {
+async function store(batch: RecordBatch, send: Send, totals: Totals, terminal: Terminal): Promise<boolean> {
   report(batch.faults, totals, terminal)
   if (batch.faults.length > 0) return false
   const outcome = await send(batch)
@@ -142,7 +143,7 @@ async function run({ operands: [name = '', path = ''], options, terminal }: Call
   const silent = `The server at ${url} did not respond. Run the command again to continue.`
   const request = createAdminRequest({ url, base: '/api/db', serviceKey, silent })
   const isDryRun = options['dry-run'] !== undefined
-  const importing: ImportOptions = {
+  const importing: BatchOptions = {
     conflictTarget: options.upsert ?? null,
     isDryRun,
     hooks: options['no-hooks'] === undefined,

@@ -1,6 +1,6 @@
 /**
- * The endpoint that exports the records of a table as a file: a stream of the pages of a list, each read when the client
- * has taken the one before.
+ * The endpoint that exports the records of a table as a file: a stream of the pages of a list, each read when the
+ * client has taken the one before.
  */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
@@ -8,7 +8,12 @@ import { textParam } from '../../../http/input/query-schema.ts'
 import { createResponseLimits } from '../../../http/replies/large-responses.ts'
 import { bytes, textOf } from '../../../http/replies/reply.ts'
 import { exportPageBytes, exportPageRecords } from '../../../limits/writes.ts'
-import { createRecordWriter, type RecordFormat, type RecordWriter, recordFormats } from '../../../query/record-text.ts'
+import {
+  createRecordWriter,
+  type RecordFormat,
+  type RecordWriter,
+  recordFormats,
+} from '../../../query/record-files/record-text.ts'
 import type { Table } from '../../../query/table.ts'
 import { maskedFilter } from '../hidden-values.ts'
 import type { TableCall } from '../resolve-table.ts'

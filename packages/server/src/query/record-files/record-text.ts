@@ -1,7 +1,7 @@
 /** Records as the text of a file: CSV, NDJSON or JSON, written page by page. */
-import { formatCsvRow, guardFormula } from '../base/text/csv.ts'
-import { formatCell } from './cells.ts'
-import type { Table } from './table.ts'
+import { formatCsvRow, guardFormula } from '../../base/text/csv.ts'
+import { formatCell } from '../cells.ts'
+import type { Table } from '../table.ts'
 
 export const recordFormats = ['csv', 'ndjson', 'json'] as const
 export type RecordFormat = (typeof recordFormats)[number]
