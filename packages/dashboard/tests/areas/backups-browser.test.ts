@@ -26,7 +26,7 @@ describeInBrowser('Backups in the dashboard', 'backups in the dashboard', (progr
     rmSync(folder, { recursive: true })
   })
 
-  test('an owner starts a backup and sees it complete', async () => {
+  test('an owner starts a backup, sees it complete, and verifies it', async () => {
     const sheet = await openSignedIn(browser, server)
     const { page } = sheet
     await sheet.open('/backups', 'Backups')
@@ -34,7 +34,11 @@ describeInBrowser('Backups in the dashboard', 'backups in the dashboard', (progr
     await page.getByRole('button', { name: 'Back up now' }).click()
     await page.getByText('The latest backup is complete').waitFor()
     const [archive = ''] = readdirSync(folder)
-    await page.getByRole('row', { name: archive }).waitFor()
+    const row = page.getByRole('row', { name: archive })
+    await row.getByText('Never').waitFor()
+    await row.getByRole('button', { name: `Verify ${archive}` }).click()
+    await page.getByText('The verified backup is intact').waitFor()
+    await row.getByText('Intact').waitFor()
     await takeScreenshots(sheet, 'backups')
     expect(await findBarriers(sheet)).toEqual([])
     expectNoFaults(sheet)

@@ -4,7 +4,8 @@ import type { BackupsParts } from '../features/system/backups.ts'
 import type { AppContext } from './context.ts'
 
 export function openBackups({ settings, clock }: AppContext): BackupsParts['backups'] {
-  const { databaseUrl, backupFolder, dataFolder, serviceKey } = settings
+  const { databaseUrl, backupFolder, dataFolder, serviceKey, s3 } = settings
   if (databaseUrl !== null) return 'external'
-  return backupFolder === null ? 'none' : openBackupRuns({ folder: backupFolder, dataFolder, serviceKey, clock })
+  if (backupFolder === null) return 'none'
+  return openBackupRuns({ folder: backupFolder, dataFolder, serviceKey, bucket: s3?.bucket ?? null, clock })
 }

@@ -87,11 +87,11 @@ describe('a command line', () => {
     [['strat'], '"strat" is not a command. Did you mean "start"?'],
     [
       ['serve'],
-      '"serve" is not a command. Available: dev, start, init, migrate, types, users, audit, keys, secrets, rooms, functions, import, export, explain, rules, token, test, backup, restore, doctor, help, version.',
+      '"serve" is not a command. Available: dev, start, init, migrate, types, users, audit, keys, secrets, rooms, functions, import, export, explain, rules, token, test, backup, restore, verify, doctor, help, version.',
     ],
     [
       ['--port', '5'],
-      '--port comes after a command. Available: dev, start, init, migrate, types, users, audit, keys, secrets, rooms, functions, import, export, explain, rules, token, test, backup, restore, doctor, help, version.',
+      '--port comes after a command. Available: dev, start, init, migrate, types, users, audit, keys, secrets, rooms, functions, import, export, explain, rules, token, test, backup, restore, verify, doctor, help, version.',
     ],
     [['help', 'strat'], '"strat" is not a command. Did you mean "start"?'],
     [['token', 'a', '--claims', '[]'], '--claims must be a JSON object, such as \'{"teams":["a"]}\'.'],

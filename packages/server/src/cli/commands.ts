@@ -22,6 +22,7 @@ import { testCommand } from './commands/test.ts'
 import { tokenCommand } from './commands/token.ts'
 import { typesCommand } from './commands/types.ts'
 import { usersCommand } from './commands/users.ts'
+import { verifyCommand } from './commands/verify.ts'
 import { describeFailure } from './failure.ts'
 
 const helpCommand: Command = {
@@ -65,6 +66,7 @@ const commands: readonly Command[] = [
   testCommand,
   backupCommand,
   restoreCommand,
+  verifyCommand,
   doctorCommand,
   helpCommand,
   versionCommand,

@@ -26,6 +26,10 @@ export const backupsListed = 20
 export const backupsListedMax = 100
 /** Of the output of `plinth backup`: one or two sentences. */
 export const backupMessageCharsMax = 2000
+/** Of a stored verification: the first problems, each a sentence. */
+export const verificationProblemsMax = 50
+/** A stored verification that is larger was not written by the command. */
+export const verificationBytesMax = 64 * 1024
 /** Longest write pause of a backup: opening a few dozen files takes milliseconds. */
 export const backupPauseMs = 2000
 /** Attempts to start a backup, for machines so busy that a pause expires too early. */

@@ -1,4 +1,4 @@
-/** Backups: the archives in the folder of the operator, the one that is being written, and starting one. */
+/** Backups: the archives in the folder of the operator with their verifications, the current run, and starting one. */
 import { usePermits } from '../../app/permissions.ts'
 import { Badge } from '../../design/badge.tsx'
 import { Button } from '../../design/button.tsx'
@@ -33,12 +33,27 @@ const columns: readonly Column<Backup>[] = [
     isOptional: true,
     cell: ({ hasSecrets }) => (hasSecrets ? 'Under a passphrase' : 'None'),
   },
+  { id: 'verified', title: 'Verified', cell: ({ verification }) => <Verified verification={verification} /> },
 ]
+
+function Verified({ verification }: Pick<Backup, 'verification'>) {
+  if (verification === null) return <span>Never</span>
+  const { isIntact, at, problems } = verification
+  return (
+    <span title={problems.join('\n') || formatTime(at)}>
+      <Badge tone={isIntact ? 'good' : 'bad'} hasDot>
+        {isIntact ? 'Intact' : 'Damaged'}
+      </Badge>{' '}
+      {formatAge(at)}
+    </span>
+  )
+}
 
 export default function Backups() {
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useBackups()
   const first = data?.pages[0]
   const backups = data?.pages.flatMap((page) => page.items) ?? []
+  const verify = useVerifyColumn(first?.latestRun?.state === 'running')
   return (
     <Page
       title="Backups"
@@ -63,14 +78,17 @@ export default function Backups() {
         )}
         {backups.length > 0 && (
           <Card isFlush>
-            <Table label="Backups" rows={backups} columns={columns} keyOf={({ name }) => name} />
+            <Table label="Backups" rows={backups} columns={[...columns, ...verify]} keyOf={({ name }) => name} />
           </Card>
         )}
         <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} label="Older backups" />
         {backups.length > 0 && (
           <Card title="Restoring">
             <div className="stack">
-              <p>A restore needs a stopped server and a shell. Archives stay until you delete them; copy them away.</p>
+              <p>
+                A restore needs a stopped server and a shell. Archives stay until you delete them; copy them away. A
+                verification restores an archive into a temporary folder, checks it and removes the folder.
+              </p>
               <CodeBlock code={`plinth restore ${backups[0]?.name ?? 'ARCHIVE'}`} />
             </div>
           </Card>
@@ -90,11 +108,38 @@ function StartButton({ isRunning }: { readonly isRunning: boolean }) {
       kind="primary"
       icon="backups"
       isBusy={isRunning || start.isPending}
-      onClick={() => start.mutate(undefined, { onError: (error) => toasts.fail('No backup was started', error) })}
+      onClick={() => start.mutate(null, { onError: (error) => toasts.fail('No backup was started', error) })}
     >
-      {isRunning ? 'Backing up…' : 'Back up now'}
+      Back up now
     </Button>
   )
+}
+
+/** The column of buttons that verify an archive; none for administrators who may not. */
+function useVerifyColumn(isRunning: boolean): readonly Column<Backup>[] {
+  const permits = usePermits()
+  const toasts = useToasts()
+  const start = useBackupStart()
+  if (!permits('system:backup:*:write')) return []
+  const verify = (name: string): void =>
+    start.mutate(name, { onError: (error) => toasts.fail('The backup was not verified', error) })
+  return [
+    {
+      id: 'verify',
+      title: <span className="visually-hidden">Action</span>,
+      cell: ({ name }) => (
+        <Button
+          kind="quiet"
+          size="small"
+          aria-label={`Verify ${name}`}
+          disabled={isRunning || start.isPending}
+          onClick={() => verify(name)}
+        >
+          Verify
+        </Button>
+      ),
+    },
+  ]
 }
 
 const NoFolder = () => (
@@ -106,20 +151,27 @@ const NoFolder = () => (
   </EmptyState>
 )
 
-const titles: Readonly<Record<BackupRun['state'], string>> = {
-  running: 'A backup is running',
-  done: 'The latest backup is complete',
-  failed: 'The latest backup failed',
+const titles: Readonly<Record<BackupRun['kind'], Readonly<Record<BackupRun['state'], string>>>> = {
+  backup: {
+    running: 'A backup is running',
+    done: 'The latest backup is complete',
+    failed: 'The latest backup failed',
+  },
+  verification: {
+    running: 'A verification is running',
+    done: 'The verified backup is intact',
+    failed: 'The verification failed',
+  },
 }
 const tones = { running: 'accent', done: 'good', failed: 'bad' } as const
 
 function Run({ run, bytesWritten }: { readonly run: BackupRun; readonly bytesWritten: number | null }) {
-  const { state, startedAt, endedAt, message } = run
+  const { kind, state, startedAt, endedAt, message } = run
   return (
     <Card>
       <div className="backups-run" role="status">
         <Badge tone={tones[state]} hasDot>
-          {titles[state]}
+          {titles[kind][state]}
         </Badge>
         <span>
           started {formatAge(startedAt)}

@@ -1,4 +1,4 @@
-/** The backups of the server, and starting one. */
+/** The backups of the server: lists, starts and verifies them. */
 import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../app/transport.ts'
 
@@ -9,9 +9,16 @@ export interface Backup {
   readonly createdAt: string | null
   readonly version: string | null
   readonly hasSecrets: boolean
+  /** The latest verification; null if it was not verified. */
+  readonly verification: {
+    readonly at: string
+    readonly isIntact: boolean
+    readonly problems: readonly string[]
+  } | null
 }
 
 export interface BackupRun {
+  readonly kind: 'backup' | 'verification'
   readonly state: 'running' | 'done' | 'failed'
   readonly startedAt: string
   readonly endedAt: string | null
@@ -42,11 +49,13 @@ export const useBackups = () =>
 
 const isRunning = (page: BackupPage | undefined): boolean => page?.latestRun?.state === 'running'
 
+/** Starts a backup, or the verification of the archive whose name is passed. */
 export function useBackupStart() {
   const queries = useQueryClient()
   const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['backups'] })
   return useMutation({
-    mutationFn: () => api.post<BackupRun>('/api/backups'),
+    mutationFn: (verified: string | null) =>
+      api.post<BackupRun>(verified === null ? '/api/backups' : `/api/backups/${encodeURIComponent(verified)}/verify`),
     onSuccess: readAgain,
     // Another administrator may have started one.
     onError: readAgain,

@@ -1,6 +1,7 @@
 /**
- * Backups that the server starts: each is a run of `plinth backup` in a process of its own and at a low priority, into
- * one folder that the operator has set. One runs at a time. Also lists the backups in that folder.
+ * Backups and verifications that the server starts: each is a run of `plinth backup` or `plinth verify` in a process of
+ * its own and at a low priority, in one folder that the operator has set. One runs at a time. Also lists the backups in
+ * that folder.
  */
 import { mkdirSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
@@ -11,15 +12,19 @@ import type { Clock } from '../../base/clock.ts'
 import { withHandles } from '../../base/files/open-files.ts'
 import { backupMessageCharsMax } from '../../limits/jobs.ts'
 import { readHead } from './archive.ts'
+import { findVerification, type Verification } from './verify.ts'
 
 export interface BackupFile {
   readonly name: string
   readonly bytes: number
   /** The text of `backup.json`; null for a file that is no backup. */
   readonly head: string | null
+  /** Null if it was not verified. */
+  readonly verification: Verification | null
 }
 
 export interface BackupRun {
+  readonly kind: 'backup' | 'verification'
   readonly state: 'running' | 'done' | 'failed'
   readonly startedAtMs: number
   readonly endedAtMs: number | null
@@ -30,13 +35,15 @@ export interface BackupRun {
 export interface BackupRuns {
   /** False while one runs. */
   start(): boolean
+  /** Verifies a listed backup. False while one runs; null for a name that is not listed. */
+  verify(name: string): Promise<boolean | null>
   /** The latest one since the start of the server. */
   readonly latest: BackupRun | null
   /** Bytes written so far by the backup that runs, of this server or another process; null where none does. */
   bytesWritten(): Promise<number | null>
   /** The backups whose names are below `before`, the newest first. */
   list(before: string | null, limit: number): Promise<readonly BackupFile[]>
-  /** Kills the backup that runs, which leaves nothing under its name. */
+  /** Kills the run, which leaves nothing under its name. */
   close(): Promise<void>
 }
 
@@ -44,6 +51,8 @@ export interface BackupRunsOptions {
   readonly folder: string
   readonly dataFolder: string
   readonly serviceKey: string
+  /** The S3 bucket of files, which backups do not contain; null without one. */
+  readonly bucket: string | null
   readonly clock: Clock
 }
 
@@ -66,21 +75,19 @@ export class BackupProcesses implements BackupRuns {
   }
 
   start(): boolean {
+    const { folder, dataFolder } = this.#options
     if (this.#child) return false
-    const { folder, dataFolder, serviceKey, clock } = this.#options
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const child = withHandles(() =>
-      Bun.spawn([process.execPath, program, 'backup', folder, '--data', dataFolder], {
-        cwd: folder,
-        // Nothing but what the command needs.
-        env: { PLINTH_SERVICE_KEY: serviceKey },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      }),
-    )
-    this.#child = child
-    this.#latest = { state: 'running', startedAtMs: clock.now(), endedAtMs: null, message: null }
-    lowerPriority(child.pid)
-    this.#ended = this.#follow(child, clock.now())
+    this.#run('backup', ['backup', folder, '--data', dataFolder])
+    return true
+  }
+
+  async verify(name: string): Promise<boolean | null> {
+    const path = join(this.#options.folder, name)
+    const found = namePattern.test(name) ? await stat(path).catch(() => null) : null
+    if (!found?.isFile()) return null
+    if (this.#child) return false
+    this.#run('verification', ['verify', path])
     return true
   }
 
@@ -101,7 +108,9 @@ export class BackupProcesses implements BackupRuns {
       if (files.length >= limit) break
       const path = join(folder, name)
       const found = await stat(path).catch(() => null)
-      if (found?.isFile()) files.push({ name, bytes: found.size, head: await readHead(path).catch(() => null) })
+      if (!found?.isFile()) continue
+      const [head, verification] = await Promise.all([readHead(path).catch(() => null), findVerification(path)])
+      files.push({ name, bytes: found.size, head, verification })
     }
     return files
   }
@@ -111,12 +120,29 @@ export class BackupProcesses implements BackupRuns {
     await this.#ended
   }
 
-  async #follow(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>, startedAtMs: number): Promise<void> {
+  #run(kind: BackupRun['kind'], words: readonly string[]): void {
+    const { folder, serviceKey, bucket, clock } = this.#options
+    const child = withHandles(() =>
+      Bun.spawn([process.execPath, program, ...words], {
+        cwd: folder,
+        // Nothing but what the commands need.
+        env: { PLINTH_SERVICE_KEY: serviceKey, ...(bucket === null ? {} : { S3_BUCKET: bucket }) },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    )
+    const run = { kind, state: 'running', startedAtMs: clock.now(), endedAtMs: null, message: null } as const
+    this.#child = child
+    this.#latest = run
+    lowerPriority(child.pid)
+    this.#ended = this.#follow(child, run)
+  }
+
+  async #follow(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>, run: BackupRun): Promise<void> {
     const [code, out, error] = await Promise.all([child.exited, readText(child.stdout), readText(child.stderr)])
     this.#child = null
     this.#latest = {
+      ...run,
       state: code === 0 ? 'done' : 'failed',
-      startedAtMs,
       endedAtMs: this.#options.clock.now(),
       message: (code === 0 ? out : error).trim().slice(0, backupMessageCharsMax),
     }

@@ -1,4 +1,4 @@
-/** Endpoints of backups for administrators: the backups in the folder of the operator, and starting one. */
+/** Endpoints of backups for administrators: lists, starts and verifies the backups in the folder of the operator. */
 import { z } from 'zod'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import type { BackupFile, BackupRuns } from '../../engines/backup/backup-runs.ts'
@@ -22,13 +22,22 @@ const itemSchema = z.object({
   createdAt: z.string().nullable().meta({ description: 'Null for a file that is no backup' }),
   version: z.string().nullable().meta({ description: 'Of the program that made it' }),
   hasSecrets: z.boolean().meta({ description: 'Whether it contains the secrets, under a passphrase' }),
+  verification: z
+    .object({
+      at: z.iso.datetime(),
+      isIntact: z.boolean(),
+      problems: z.array(z.string()).meta({ description: 'The first of them' }),
+    })
+    .nullable()
+    .meta({ description: 'The latest verification; null if it was not verified' }),
 })
 
 const runSchema = z.object({
+  kind: z.enum(['backup', 'verification']),
   state: z.enum(['running', 'done', 'failed']),
   startedAt: z.iso.datetime(),
   endedAt: z.iso.datetime().nullable(),
-  message: z.string().nullable().meta({ description: 'What `plinth backup` has reported' }),
+  message: z.string().nullable().meta({ description: 'Output of the command' }),
 })
 
 const listSchema = z.object({
@@ -37,13 +46,17 @@ const listSchema = z.object({
   }),
   items: z.array(itemSchema),
   cursor: z.string().nullable(),
-  latestRun: runSchema.nullable().meta({ description: 'The latest backup that this process has started' }),
+  latestRun: runSchema
+    .nullable()
+    .meta({ description: 'The latest backup or verification that this process has started' }),
   bytesWritten: z.int().nullable().meta({ description: 'Of a backup that is being written; null without one' }),
 })
 
+const isRunning = 'A backup or a verification is running'
+
 const headSchema = z.object({ version: z.string(), createdAt: z.string(), secrets: z.string().nullable() })
 
-function format({ name, bytes, head }: BackupFile): z.output<typeof itemSchema> {
+function format({ name, bytes, head, verification }: BackupFile): z.output<typeof itemSchema> {
   const { data = null } = headSchema.safeParse(findJson(head))
   return {
     name,
@@ -51,6 +64,11 @@ function format({ name, bytes, head }: BackupFile): z.output<typeof itemSchema> 
     createdAt: data?.createdAt ?? null,
     version: data?.version ?? null,
     hasSecrets: typeof data?.secrets === 'string',
+    verification: verification && {
+      at: formatDatetime(verification.verifiedAtMs),
+      isIntact: verification.problems.length === 0,
+      problems: [...verification.problems],
+    },
   }
 }
 
@@ -64,8 +82,9 @@ function findJson(text: string | null): unknown {
 
 function formatRun({ latest }: BackupRuns): z.output<typeof runSchema> | null {
   if (!latest) return null
-  const { state, startedAtMs, endedAtMs, message } = latest
+  const { kind, state, startedAtMs, endedAtMs, message } = latest
   return {
+    kind,
     state,
     startedAt: formatDatetime(startedAtMs),
     endedAt: endedAtMs === null ? null : formatDatetime(endedAtMs),
@@ -116,7 +135,25 @@ export function createBackupsEndpoints({ backups, secret }: BackupsParts): reado
       handle() {
         // `GET` says which of the two it is.
         if (typeof backups === 'string') throw notFound('Folder of backups')
-        if (!backups.start()) throw conflict('A backup is running')
+        if (!backups.start()) throw conflict(isRunning)
+        return json(formatRun(backups), 202)
+      },
+    }),
+    endpoint({
+      ...shared,
+      name: 'system.verifyBackup',
+      method: 'POST',
+      paths: ['/api/backups/:name/verify'],
+      summary: 'Verify a backup by restoring it into a temporary folder',
+      description:
+        'Runs `plinth verify` in a process of its own; `GET /api/backups` shows its progress and result. Needs as much free space in the folder as the data. 409 while a backup or a verification runs; 404 for a name that `GET /api/backups` does not list.',
+      scope: () => 'system:backup:*:write',
+      replies: { 202: { description: 'The verification that runs', schema: runSchema } },
+      errors: [404, 409],
+      async handle({ params }) {
+        const isStarted = typeof backups === 'string' ? null : await backups.verify(params.name ?? '')
+        if (typeof backups === 'string' || isStarted === null) throw notFound('Backup')
+        if (!isStarted) throw conflict(isRunning)
         return json(formatRun(backups), 202)
       },
     }),

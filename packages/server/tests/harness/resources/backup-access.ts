@@ -16,6 +16,12 @@ export const backupAccess = {
     isJudgedByBody: true,
     send: (client: Client) => client.request('POST', '/api/backups'),
   },
+  'system.verifyBackup': {
+    kind: 'service',
+    scope: 'system:backup:*:write',
+    isJudgedByBody: true,
+    send: (client: Client) => client.request('POST', '/api/backups/plinth-none.tar/verify'),
+  },
   'system.holdForBackup': {
     ...backup,
     /** Releases the hold at once. The endpoint returns 404 on engines without local files. */

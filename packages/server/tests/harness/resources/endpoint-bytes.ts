@@ -91,7 +91,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('small', 'push.register', 'push.unregister', 'push.subscribe', 'push.unsubscribe', 'push.send'),
   ...all('small', 'push.sendMany', 'push.sendToToken', 'push.sendToTopic', 'push.broadcast', 'push.setMetadata'),
   ...all('small', 'analytics.track', 'system.health', 'system.holdForBackup', 'system.releaseFromBackup'),
-  ...all('small', 'system.listBackups', 'system.startBackup'),
+  ...all('small', 'system.listBackups', 'system.startBackup', 'system.verifyBackup'),
   ...all('small', 'system.leaseForBackup', 'system.renewBackupLease', 'system.endBackupLease'),
   ...all('small', 'admin.deleteUser', 'admin.setClaims', 'admin.revokeSessions', 'admin.removeFactors'),
   ...all('small', 'admin.listKeys', 'admin.rotateKeys', 'users.setUp', 'users.setupPage'),

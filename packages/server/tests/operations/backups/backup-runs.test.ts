@@ -1,6 +1,6 @@
 /** Backups that the server starts and lists. */
 import { expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepAddress } from '../../../src/cli/served-address.ts'
 import { backupSetting } from '../../harness/backups.ts'
@@ -45,6 +45,7 @@ test('[BACKUP-16] a backup that the server starts is complete, listed, and one a
   expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 409, 409])
   const { items: found, latestRun, bytesWritten } = await untilEnded(server)
   expect(latestRun).toEqual({
+    kind: 'backup',
     state: 'done',
     startedAt: expect.any(String),
     endedAt: expect.any(String),
@@ -58,6 +59,7 @@ test('[BACKUP-16] a backup that the server starts is complete, listed, and one a
       createdAt: expect.any(String),
       version: expect.any(String),
       hasSecrets: false,
+      verification: null,
     },
   ])
   const restored = await serveArchive(join(folder, found[0].name))
@@ -79,6 +81,7 @@ test('[BACKUP-17] backups are listed page by page, the newest first, whatever el
     createdAt: null,
     version: null,
     hasSecrets: false,
+    verification: null,
   })
   expect(first).toMatchObject({ items: [item(3), item(2)], bytesWritten: 7, latestRun: null })
   expect(await list(server, `?limit=2&cursor=${first.cursor}`)).toMatchObject({ items: [item(1)], cursor: null })
@@ -106,3 +109,49 @@ test('[BACKUP-16] without a folder none is listed or started', async () => {
   expect(await list(server)).toMatchObject({ state: 'none', items: [] })
   expectRefusal(await server.service.request('POST', '/api/backups'), 404)
 })
+
+test('[BACKUP-18] a verification restores the backup, and finds damage that was done to it', async () => {
+  const folder = makeFolder()
+  const server = await start(folder)
+  await server.service.post(items, { id: 'a', title: 'kept' })
+  await server.service.request('POST', '/api/backups')
+  const { name } = (await untilEnded(server)).items[0]
+  const verify = (path: string) => server.service.request('POST', `/api/backups/${encodeURIComponent(path)}/verify`)
+  const answers = await Promise.all([1, 2, 3].map(() => verify(name)))
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 409, 409])
+  const intact = await untilEnded(server)
+  expect(intact.latestRun).toMatchObject({
+    kind: 'verification',
+    state: 'done',
+    message: expect.stringContaining('is intact'),
+  })
+  expect(intact.items[0].verification).toEqual({ at: expect.any(String), isIntact: true, problems: [] })
+  expect(readdirSync(folder).toSorted()).toEqual([name, `${name}.verified`])
+
+  const bytes = readFileSync(join(folder, name))
+  bytes[bytes.indexOf('kept')] = 0
+  writeFileSync(join(folder, name), bytes)
+  expect((await list(server)).items[0].verification).toBeNull()
+  expect((await verify(name)).status).toBe(202)
+  const damaged = await untilEnded(server)
+  expect(damaged.latestRun).toMatchObject({ kind: 'verification', state: 'failed' })
+  expect(damaged.items[0].verification).toMatchObject({
+    isIntact: false,
+    problems: ['The archive is damaged: a checksum does not match'],
+  })
+
+  for (const other of ['plinth-none.tar', '../plinth-x.tar', `${name}.verified`, '..', '%'])
+    expectRefusal(await verify(other), 404)
+}, 60_000)
+
+test('[BACKUP-18] a killed verification leaves a folder that the next one removes', async () => {
+  const folder = makeFolder()
+  const server = await start(folder)
+  await server.service.request('POST', '/api/backups')
+  const { name } = (await untilEnded(server)).items[0]
+  mkdirSync(join(folder, `${name}.verifying`, 'data', 'databases'), { recursive: true })
+  writeFileSync(join(folder, `${name}.verifying`, 'data', 'databases', 'shared.sqlite'), 'half')
+  await server.service.request('POST', `/api/backups/${name}/verify`)
+  expect((await untilEnded(server)).items[0].verification).toMatchObject({ isIntact: true })
+  expect(readdirSync(folder).toSorted()).toEqual([name, `${name}.verified`])
+}, 60_000)
