@@ -1,10 +1,10 @@
 /** `plinth restore`: restores a data folder from a backup. */
 import { resolve } from 'node:path'
-import { loadDataLocation } from '../../config/load.ts'
-import { BackupError } from '../../engines/backup/archive.ts'
-import { restore } from '../../engines/backup/restore.ts'
-import { parseManifest, readPassphrase, type Secrets, unsealSecrets } from '../backup-manifest.ts'
-import type { Command } from '../command.ts'
+import { loadDataLocation } from '../../../config/load.ts'
+import { BackupError } from '../../../engines/backup/archive.ts'
+import { restore } from '../../../engines/backup/restore.ts'
+import { parseManifest, readPassphrase, type Secrets, unsealSecrets } from '../../backup-manifest.ts'
+import type { Command } from '../../command.ts'
 
 export const restoreCommand: Command = {
   name: 'restore',

@@ -1,10 +1,10 @@
 /** `plinth verify`: restores a backup into a temporary folder and checks it. */
 import { resolve } from 'node:path'
-import { systemClock } from '../../base/clock.ts'
-import { loadDataLocation } from '../../config/load.ts'
-import { verify } from '../../engines/backup/verify.ts'
-import { parseManifest } from '../backup-manifest.ts'
-import type { Command } from '../command.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { loadDataLocation } from '../../../config/load.ts'
+import { verify } from '../../../engines/backup/verify.ts'
+import { parseManifest } from '../../backup-manifest.ts'
+import type { Command } from '../../command.ts'
 
 export const verifyCommand: Command = {
   name: 'verify',
