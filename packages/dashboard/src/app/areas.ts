@@ -93,6 +93,15 @@ export const areas: readonly Area[] = [
     load: () => import('../areas/stores/index.tsx'),
   },
   {
+    id: 'push',
+    title: 'Push',
+    path: '/push',
+    icon: 'push',
+    scope: 'push:log:*:read',
+    words: 'notifications messages send topics devices broadcast log',
+    load: () => import('../areas/push/index.tsx'),
+  },
+  {
     id: 'insights',
     title: 'Insights',
     path: '/insights',

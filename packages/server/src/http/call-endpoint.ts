@@ -9,7 +9,7 @@ import { hasNoBody, readJsonObject } from './input/body.ts'
 import { createQueryReader, validate } from './input/validate.ts'
 import type { RequestContext } from './request-context.ts'
 import { authorize } from './security/authorization.ts'
-import { viewedHeaders } from './security/dashboard-access.ts'
+import { requireRecentAdministrator, viewedHeaders } from './security/dashboard-access.ts'
 import { authenticateAgain, type IdentifyParts, identify } from './security/identify.ts'
 
 /** An endpoint with everything that can be computed before its first request. */
@@ -44,7 +44,7 @@ export function callEndpoint(
     const isChecked = caller.kind === 'user' || (caller.kind === 'service' && caller.admin !== undefined)
     const recheck = isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null
     const viewed = viewedUser(caller)
-    const answer = (): Reply | Promise<Reply> => runEndpoint(prepared, context, recheck, parts.audit)
+    const answer = (): Reply | Promise<Reply> => runEndpoint(prepared, context, recheck, parts)
     return viewed ? naming(viewed, answer) : answer()
   }
   const caller = identify(parts, prepared.endpoint, context)
@@ -85,10 +85,14 @@ export function runEndpoint(
   { endpoint, readQuery }: PreparedEndpoint,
   call: OpenCall,
   recheck: (() => unknown) | null,
-  audit: Audit | null = null,
+  parts: Pick<CallParts, 'audit' | 'dashboard'> | null = null,
 ): Reply | Promise<Reply> {
   const handle = (): Reply | Promise<Reply> => {
     const { caller } = call
+    const { audit, dashboard } = parts ?? {}
+    const { requiresRecentSignIn } = endpoint
+    if (dashboard && typeof requiresRecentSignIn === 'function' && requiresRecentSignIn(call.body))
+      requireRecentAdministrator(caller, dashboard.now())
     call.trace?.enter('handle')
     if (!audit || !isAudited(endpoint, call, caller)) return endpoint.handle(seenCall(endpoint, call))
     return audit.record({ caller, endpoint, call }, () => endpoint.handle(call))

@@ -125,8 +125,11 @@ export interface Endpoint<Query = unknown, Body = unknown> {
    */
   readonly allowsForeignAuthorization?: (request: { readonly method: string; readonly path: string }) => boolean
   readonly rateLimit: RateLimitGroup | null
-  /** Administrators must have signed in within the last ten minutes; other callers are not concerned. */
-  readonly requiresRecentSignIn?: true
+  /**
+   * Administrators must have signed in within the last ten minutes, for every request or by its body; other callers are
+   * not concerned.
+   */
+  readonly requiresRecentSignIn?: true | ((body: Body) => boolean)
   /** Also for administrators whose role may only read, although the method is not GET. */
   readonly isForReaders?: true
   /**

@@ -83,3 +83,6 @@ export const pushLogLimitDefault = 50
 export const pushLogLimitMax = 1000
 /** What a provider says of a failure, cut. */
 export const pushErrorCharsMax = 200
+
+/** Devices that are counted before a message is sent: enough to see its size, a few milliseconds of a query. */
+export const pushAudienceCountedMax = 10_000

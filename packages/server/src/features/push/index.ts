@@ -10,6 +10,7 @@ import type { Metrics } from '../../http/metrics.ts'
 import { drainTimeoutMs } from '../../limits/api.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
+import { createAudienceEndpoint } from './audience.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
 import { createDeviceEndpoints } from './devices/device-endpoints.ts'
 import { createDevices, type Ending } from './devices/devices.ts'
@@ -93,6 +94,7 @@ export async function createPush(deps: PushDeps): Promise<Push> {
       ...createDeviceEndpoints({ devices, changeMembership, isReachable, onDevicesChanged }),
       ...createKeyEndpoints({ ...deps, devices, sending, logs, isReachable }),
     ],
+    dashboardEndpoints: [createAudienceEndpoint({ tables, providers })],
     jobs: [{ name: 'push.tidy', intervalMs: housekeepingIntervalMs, run: cleanUp }],
     metrics: (metrics) => registerMetrics(metrics, sending, delivery),
     drain: { stage: 'requests', run: drain },

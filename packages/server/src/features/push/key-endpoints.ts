@@ -106,6 +106,7 @@ const sendEndpoints = ({ sending, isReachable }: KeyEndpointsDeps): readonly End
   }),
   endpoint({
     ...sender,
+    requiresRecentSignIn: true,
     name: 'push.sendMany',
     paths: ['/api/push/send-many'],
     summary: 'Send to all devices of many users',
@@ -132,6 +133,7 @@ const sendEndpoints = ({ sending, isReachable }: KeyEndpointsDeps): readonly End
 const topicSendEndpoints = ({ sending }: KeyEndpointsDeps): readonly Endpoint[] => [
   endpoint({
     ...sender,
+    requiresRecentSignIn: true,
     name: 'push.sendToTopic',
     paths: ['/api/push/send-to-topic'],
     summary: 'Send to every device subscribed to a topic',
@@ -145,6 +147,7 @@ const topicSendEndpoints = ({ sending }: KeyEndpointsDeps): readonly Endpoint[] 
   }),
   endpoint({
     ...sender,
+    requiresRecentSignIn: true,
     name: 'push.broadcast',
     paths: ['/api/push/broadcast'],
     summary: 'Send to every device',

@@ -165,7 +165,7 @@ export function createRecords(deps: RecordsDeps): Records {
       transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),
       ...(deps.rulesTools ? createRulesEndpoints({ ...deps, ...deps.rulesTools, tables, totals, generate }) : []),
     ],
-    dashboardEndpoints: deps.bulk ? createBulkEndpoints({ resolve, jobs: deps.bulk.jobs, clock }) : [],
+    dashboardEndpoints: deps.bulk ? createBulkEndpoints({ resolve, jobs: deps.bulk.jobs }) : [],
     runBulkJob: deps.bulk ? bulkRunOf(deps.bulk, { tables, runWrite }) : async () => 'done',
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
     metrics(metrics) {

@@ -126,7 +126,7 @@ export async function identifyAdministrator(
     throw authenticationRequired()
   }
   if (session.isReadOnly && !isRead && !endpoint.isForReaders) throw refusalToChange(session.caller)
-  if (endpoint.requiresRecentSignIn) requireRecentAdministrator(session.caller, dashboard.now())
+  if (endpoint.requiresRecentSignIn === true) requireRecentAdministrator(session.caller, dashboard.now())
   return session.caller
 }
 

@@ -72,6 +72,7 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
     roles: writers,
     send: async (client) => client.delete(`${bulk}/${await bulkJob(client)}`),
   },
+  'dashboard.pushAudience': { roles: everyRole, send: (client) => client.get('/api/push-audience') },
   'dashboard.startViewAs': {
     roles: ['owner', 'support'],
     send: (client, { id }) => client.post(`/api/view-as/${id}`, undefined),

@@ -4,11 +4,10 @@
  */
 import { z } from 'zod'
 import type { ServiceCaller } from '../../../access/caller.ts'
-import type { Clock } from '../../../base/clock.ts'
 import { accessDenied, notFound, payloadTooLarge } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
-import { dashboardPath, requireRecentAdministrator } from '../../../http/security/dashboard-access.ts'
+import { dashboardPath } from '../../../http/security/dashboard-access.ts'
 import { bulkJobsListed, bulkRecordsMax, bulkWithoutSignInMax } from '../../../limits/dashboard.ts'
 import { functionJobInputChars } from '../../../limits/function-jobs.ts'
 import type { Table } from '../../../query/table.ts'
@@ -22,7 +21,6 @@ import { type BulkInput, formatJob, jobSchema, keyOf } from './bulk-job.ts'
 export interface BulkEndpointsDeps {
   readonly resolve: ResolveCall
   readonly jobs: () => BulkJobs
-  readonly clock: Clock
 }
 
 const startBody = z.strictObject({
@@ -44,7 +42,7 @@ const paths = (rest = ''): string[] => [
 ]
 const common = { tag: 'Dashboard', credentials: 'admin', rateLimit: 'db', isSecret: true } as const
 
-export function createBulkEndpoints({ resolve, jobs, clock }: BulkEndpointsDeps): readonly Endpoint[] {
+export function createBulkEndpoints({ resolve, jobs }: BulkEndpointsDeps): readonly Endpoint[] {
   /** The job of the path. Throws 404 for one of another table, too. */
   async function getJob(call: Call): Promise<StoredBulkJob> {
     const job = await jobs().find(call.params.id ?? '')
@@ -59,6 +57,7 @@ export function createBulkEndpoints({ resolve, jobs, clock }: BulkEndpointsDeps)
       paths: paths(),
       summary: 'Change or delete all records that a filter selects, as a job',
       scope: writeScope,
+      requiresRecentSignIn: ({ limit }) => limit > bulkWithoutSignInMax,
       body: startBody,
       replies: { 202: { description: 'The job', schema: jobSchema } },
       errors: [404, 409, 413],
@@ -68,7 +67,6 @@ export function createBulkEndpoints({ resolve, jobs, clock }: BulkEndpointsDeps)
         parseByFilter(table, change)
         const { admin } = call.caller as ServiceCaller
         if (!admin) throw accessDenied()
-        if (limit > bulkWithoutSignInMax) requireRecentAdministrator(call.caller, clock.now())
         const { userId, email, sessionId, signedInAtMs } = admin
         const address = addressOf(call)
         const audited = { ...masked(table.table, change), limit }
