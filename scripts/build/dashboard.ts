@@ -17,10 +17,14 @@ const source = join(root, 'packages/dashboard/src')
 /** Where the server looks for the dashboard. */
 export const dashboardFolder = join(root, 'packages/server/dashboard')
 
-/** What a build is made of: its own sources, the client's, the libraries, and this file. */
+/** What a build is made of: its own sources, the client's, the readers of files, the libraries, and this file. */
 const inputs = [
   source,
   join(root, 'packages/client/src'),
+  join(root, 'packages/server/src/base/text'),
+  join(root, 'packages/server/src/query/record-files'),
+  join(root, 'packages/server/src/query/cells.ts'),
+  join(root, 'packages/server/src/limits/writes.ts'),
   join(root, 'package-lock.json'),
   fileURLToPath(import.meta.url),
 ]

@@ -40,10 +40,10 @@ function isOfOtherView({ ok, headers }: Response): boolean {
   return (ok || viewedId !== null) && !session.shows(viewedId)
 }
 
-async function attempt(input: RequestInfo | URL, init: RequestInit): Promise<Response> {
+async function attempt(input: RequestInfo | URL, init: RequestInit, timeoutMs: number): Promise<Response> {
   const headers = new Headers(init.headers)
   headers.set('X-Plinth-Dashboard', '1')
-  const deadline = AbortSignal.timeout(attemptTimeoutMs)
+  const deadline = AbortSignal.timeout(timeoutMs)
   const signal = init.signal ? AbortSignal.any([init.signal, deadline]) : deadline
   try {
     const response = await fetch(input, { ...init, headers, signal, credentials: 'same-origin' })
@@ -55,10 +55,10 @@ async function attempt(input: RequestInfo | URL, init: RequestInit): Promise<Res
   }
 }
 
-async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+async function send(input: RequestInfo | URL, init: RequestInit = {}, timeoutMs = attemptTimeoutMs): Promise<Response> {
   const url = new URL(input instanceof Request ? input.url : input, location.origin)
   for (;;) {
-    const response = await attempt(input, init)
+    const response = await attempt(input, init, timeoutMs)
     if (isOfSession(url)) return response
     if (response.status === 401) {
       await session.requireSignIn('expired', init.signal ?? null)
@@ -76,7 +76,7 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
 
 /** Our own client; its paths begin with `/api`. */
 export const client = createClient(`${location.origin}${basePath}`, [records, files], {
-  fetch: send as typeof fetch,
+  fetch: ((input: RequestInfo | URL, init?: RequestInit) => send(input, init)) as typeof fetch,
   storage: { get: () => null, set() {}, remove() {} },
   timeout: requestTimeoutMs,
 })
@@ -86,6 +86,10 @@ interface Options {
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
+  /** The server executes requests with one key at most once. */
+  readonly idempotencyKey?: string
+  /** Attempts after the first one, where the server is too busy. */
+  readonly retries?: number
 }
 
 const requestBy =
@@ -100,4 +104,19 @@ export const api = {
   put: requestBy('PUT'),
   patch: requestBy('PATCH'),
   delete: requestBy('DELETE'),
+}
+
+/** How long a download may take. */
+const downloadTimeoutMs = 12 * 60 * 60_000
+
+/** The body of a response of any length, read as it arrives. Rejects with the error of the server. */
+export async function openStream(
+  path: string,
+  query: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  const response = await send(`${basePath}${path}?${new URLSearchParams(query)}`, { signal }, downloadTimeoutMs)
+  if (response.ok && response.body) return response.body
+  const { message = 'The server did not answer.' } = (await response.json().catch(() => ({}))) as { message?: string }
+  throw new Error(message)
 }

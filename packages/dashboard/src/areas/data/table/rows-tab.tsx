@@ -7,7 +7,6 @@ import { CodeBlock } from '../../../design/code-block.tsx'
 import { EmptyState } from '../../../design/empty-state.tsx'
 import { ErrorNote } from '../../../design/error-note.tsx'
 import { useToasts } from '../../../design/toast.tsx'
-import { useBulk } from '../bulk/use-bulk.tsx'
 import type { Column } from '../grid/columns.ts'
 import { Grid } from '../grid/grid.tsx'
 import type { TableAddress } from '../location.ts'
@@ -15,6 +14,7 @@ import { formatConditions, nextSort, type RowQuery } from '../rows/row-query.ts'
 import { RowDialogs } from './row-dialogs.tsx'
 import { RowsToolbar } from './rows-toolbar.tsx'
 import { clientInsert, clientList, curlList } from './snippets.ts'
+import { useAllRecords } from './use-all-records.tsx'
 import { useEditing } from './use-editing.ts'
 import { copyText, useRecordActions } from './use-record-actions.ts'
 import { useView } from './use-view.ts'
@@ -35,15 +35,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
   const actions = useRecordActions(address, cache)
   const editing = useEditing(url, actions, canWrite)
   const [selected, setSelected] = useState<ReadonlySet<string>>(none)
-  const bulk = useBulk({
-    address,
-    table,
-    query,
-    names: view.names,
-    shown: columns.map(({ name }) => name),
-    canWrite,
-    onChanged: () => cache.invalidate(),
-  })
+  const all = useAllRecords(address, table, view, canWrite)
   const insert = (): void => editing.insert({})
   return (
     <div className="data-rows-tab">
@@ -56,7 +48,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
         selectedCount={selected.size}
         canWrite={canWrite}
         copyActions={copyActionsOf(address, query, (text, what) => void copyText(text, what, toasts))}
-        moreActions={bulk.actions}
+        moreActions={all.actions}
         onFilter={(conditions) => url.set({ filter: formatConditions(conditions), row: null })}
         onSearch={(text) => url.set({ q: text, row: null }, { replace: true })}
         onColumns={(next) => url.set({ columns: next === null ? null : next.join(',') }, { replace: true })}
@@ -65,7 +57,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
         onDelete={() => editing.setDeleting([...selected])}
         onClearSelection={() => setSelected(none)}
       />
-      {bulk.content}
+      {all.content}
       {cache.error !== null && (
         <div className="data-error">
           <ErrorNote error={cache.error} onRetry={() => cache.invalidate()} />
