@@ -88,7 +88,7 @@ const isUsageError = (error: unknown): error is Error =>
 /** The message for an error that the user caused: a mistake, or Ctrl-C or Ctrl-D at a prompt. Throws any other. */
 function describe(error: unknown): string {
   if (isUsageError(error)) return error.message
-  if (error instanceof Error && error.name === 'AbortError') return '\nCancelled; nothing was created.'
+  if (error instanceof Error && error.name === 'AbortError') return '\nCanceled; nothing was created.'
   throw error
 }
 
