@@ -88,6 +88,7 @@ const forms: readonly ScopeForm[] = [
   { area: 'system', type: 'health', named: null, actions: ['read'] },
   { area: 'system', type: 'logs', named: null, actions: ['read'] },
   { area: 'system', type: 'nodes', named: null, actions: ['read'] },
+  { area: 'system', type: 'advice', named: null, actions: ['read'] },
   { area: 'system', type: 'backup', named: null, actions: ['hold', 'read', 'write'] },
   { area: 'dashboard', type: 'admins', named: null, actions: ['read', 'write'] },
   { area: 'dashboard', type: 'audit', named: null, actions: ['read', 'export'] },

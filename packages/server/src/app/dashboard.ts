@@ -3,7 +3,6 @@ import { hostname } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { openNodeDirectory } from '../engines/cluster/node-directory.ts'
 import { type Dashboard, openDashboard } from '../features/dashboard/index.ts'
-import type { Advice } from '../features/dashboard/requests/endpoints.ts'
 import type { DashboardSessions } from '../features/dashboard/sessions.ts'
 import type { Records } from '../features/records/index.ts'
 import type { Users } from '../features/users/index.ts'
@@ -44,7 +43,6 @@ export function openDashboardFor(
       const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
       return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
     },
-    advise: () => adviseOn(context),
     inFlight: () => context.metrics.inFlight,
     node,
     openPeers: (answer) =>
@@ -82,24 +80,4 @@ function hiddenFieldsOf(config: Config, namespace = ''): ReadonlySet<string> {
   const names = new Set(tables.flatMap(({ table }) => [...table.hidden]))
   known.set(namespace, names)
   return names
-}
-
-/** Settings that a server in use should have. */
-function adviseOn({ config, settings }: AppContext): readonly Advice[] {
-  if (config.mode === 'development') return []
-  const { auth, dashboard } = config
-  return [
-    ...(settings.publicUrl === null
-      ? [
-          {
-            kind: 'public-url',
-            message: 'Set PLINTH_PUBLIC_URL, which links in mails and signed URLs begin with',
-          } as const,
-        ]
-      : []),
-    ...(auth.mail?.smtp ? [] : [{ kind: 'mail', message: 'Configure a mail server in auth.mail.smtp' } as const]),
-    ...(dashboard?.requiresMfa === false
-      ? [{ kind: 'second-factor', message: 'Require a second factor: dashboard.requireMfa is false' } as const]
-      : []),
-  ]
 }

@@ -6,7 +6,6 @@ import { keyPermits } from '../access/service-keys.ts'
 import { systemClock } from '../base/clock.ts'
 import { createUuid7 } from '../base/crypto/ids.ts'
 import { publicUsersTable } from '../config/sections/auth/public-users.ts'
-import type { NodeDirectory } from '../engines/cluster/node-directory.ts'
 import { tracedHosts } from '../engines/hosts/traced-hosts.ts'
 import { openHosts } from '../engines/open.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
@@ -26,9 +25,7 @@ import { openSqlDatabases } from '../features/sql/index.ts'
 import { createStorage, type Storage } from '../features/storage/index.ts'
 import { storageNamespace } from '../features/storage/migrations.ts'
 import { createSubscriptions, type Subscriptions } from '../features/subscriptions/index.ts'
-import type { BackupsParts } from '../features/system/backups.ts'
 import { createSystem } from '../features/system/index.ts'
-import type { NodeStatus } from '../features/system/nodes.ts'
 import { openUsers, type Users } from '../features/users/index.ts'
 import { sealClaims } from '../features/users/sessions/tokens.ts'
 import { createVectors } from '../features/vector/index.ts'
@@ -39,6 +36,7 @@ import { createResponseLimits, type ResponseLimits } from '../http/replies/large
 import { countInstance, type RateLimiter } from '../http/security/rate-limit.ts'
 import { Sockets } from '../http/sockets/sockets.ts'
 import { version } from '../version.ts'
+import { type AdviceSources, createAdvise } from './advice.ts'
 import { type Api, createApi } from './api.ts'
 import { openBackups } from './backups.ts'
 import type { AppContext } from './context.ts'
@@ -128,7 +126,18 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
   opened.defer(async () => nodes.close())
   const backups = openBackups(context)
   if (typeof backups !== 'string') opened.defer(() => backups.close())
-  const system = keep(systemOf(shared, { backups, nodes, users, storage, functions: () => functions, api: () => api }))
+  const system = keep(
+    systemOf(shared, {
+      backups,
+      nodes,
+      users,
+      storage,
+      records,
+      dashboard,
+      functions: () => functions,
+      api: () => api,
+    }),
+  )
   const all = [
     records,
     subscriptions,
@@ -347,31 +356,25 @@ function roomsOf(
   })
 }
 
+interface SystemNeeds extends Omit<AdviceSources, 'context'> {
+  readonly users: Users
+  readonly storage: Storage
+  readonly functions: () => Functions
+  readonly api: () => Api
+}
+
 function systemOf(
   { context, engines, listener }: Shared,
-  {
-    backups,
-    nodes,
-    users,
-    storage,
-    functions,
-    api,
-  }: {
-    readonly backups: BackupsParts['backups']
-    readonly nodes: NodeDirectory<null, NodeStatus>
-    readonly users: Users
-    readonly storage: Storage
-    readonly functions: () => Functions
-    readonly api: () => Api
-  },
+  { users, storage, functions, api, ...advised }: SystemNeeds,
 ): Feature {
   const { sql, blobs, cluster } = engines
   return createSystem({
     ...common(context),
     config: () => context.config,
     recentLog: context.recentLog,
-    queryNodes: () => nodes.query(null),
-    backups,
+    queryNodes: () => advised.nodes.query(null),
+    backups: advised.backups,
+    advise: createAdvise({ context, ...advised }),
     version,
     async findFaults() {
       const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])

@@ -123,3 +123,28 @@ export const traceBodyCharsMax = 4 * KiB
 /** Requests of another node, and their characters, in an answer to a node that lists those of all. */
 export const peerRequestsMax = 200
 export const peerCharsMax = 256 * KiB
+
+// Advice
+export const adviceMax = 100
+/** What is advised changes slowly; a check takes some tens of milliseconds over many tables. */
+export const adviceCachedMs = 60 * 1000
+/** Forms of lists that are kept without their values: a few per table. */
+export const indexSamplesMax = 200
+/** Missing and redundant indexes that are named, each kind. */
+export const indexAdviceMax = 20
+/** A scan of fewer rows takes less than a millisecond. */
+export const indexRowsMin = 1000
+/** Statements and functions that are named. */
+export const adviceSpansMax = 5
+/** On average, in traced requests: a list by an index takes less than 5 ms. */
+export const slowStatementMs = 50
+export const slowFunctionMs = 250
+/** Time to change a key in the programs that use it. */
+export const adviceKeyExpiryMs = 14 * 24 * 60 * 60 * 1000
+/** Two nightly backups were missed. */
+export const adviceBackupAgeMs = 2 * 24 * 60 * 60 * 1000
+/** Four times what the answer of a node may take. */
+export const adviceClockSkewMs = 2000
+/** Below it a backup or the build of an index may fill the disk. */
+export const adviceDiskBytesMin = 1024 * 1024 * KiB
+export const adviceDiskShareMin = 0.1

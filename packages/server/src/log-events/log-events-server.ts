@@ -237,6 +237,12 @@ export const serverLogEvents = {
     meaning: 'A socket was closed because its client did not read fast enough.',
     action: 'Check the network of the client if it persists.',
   },
+  'system.advice_failed': {
+    level: 'warn',
+    fields: ['check', 'error'],
+    meaning: 'A check of the advice for operators failed; the advice lacks what it would have found.',
+    action: reportBug,
+  },
   'vector.graph_failed': {
     level: 'warn',
     fields: ['index', 'reason'],

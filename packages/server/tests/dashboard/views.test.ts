@@ -84,7 +84,6 @@ describeServer('dashboard views and requests', { config }, (server) => {
       mode: 'development',
       engines: { sql: null, blobs: null, cluster: null },
       requests: { windowSeconds: 300, requests: expect.any(Number), errors: 0, p50: expect.any(Number) },
-      advice: [],
     })
   })
 })

@@ -1,33 +1,20 @@
-/** The figures of the last minutes, the engines, and what an operator should look at. */
-import { useQuery } from '@tanstack/react-query'
-import { api } from '../../app/transport.ts'
+/** The figures of the last minutes, the requests of the last hour, and the engines. */
+import type { ReactNode } from 'react'
+import { usePermits } from '../../app/permissions.ts'
 import { Badge } from '../../design/badge.tsx'
+import { BarChart } from '../../design/chart/bar-chart.tsx'
+import { withoutGaps } from '../../design/chart/intervals.ts'
 import { ErrorNote } from '../../design/error-note.tsx'
-import { Icon } from '../../design/icons.tsx'
 import { Card, Facts } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
+import { type Overview as OverviewReply, useLastHour, useOverview } from './requests.ts'
 
-interface OverviewReply {
-  readonly version: string
-  readonly uptimeSeconds: number
-  /** What is wrong with each engine; null for nothing. */
-  readonly engines: Readonly<Record<string, string | null>>
-  readonly requests: {
-    readonly windowSeconds: number
-    readonly inFlight: number
-    readonly requests: number
-    readonly errors: number
-    readonly p50: number | null
-    readonly p95: number | null
-  }
-  readonly advice: readonly { readonly kind: string; readonly message: string }[]
-}
-
-const refreshMs = 5_000
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 
 const engineNames: Readonly<Record<string, string>> = { sql: 'Database', blobs: 'Files', cluster: 'Cluster' }
 
-function formatDuration(seconds: number): string {
+function formatUptime(seconds: number): string {
   const [days, hours, minutes] = [
     Math.floor(seconds / 86_400),
     Math.floor(seconds / 3_600) % 24,
@@ -39,15 +26,29 @@ function formatDuration(seconds: number): string {
 
 const formatMs = (ms: number | null): string => (ms === null ? '–' : `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`)
 
-export function Overview() {
-  const { data, error, refetch } = useQuery({
-    queryKey: ['overview'],
-    refetchInterval: refreshMs,
-    queryFn: ({ signal }) => api.get<OverviewReply>('/api/overview', { signal }),
-  })
+/** `children` are shown below the figures. */
+export function Overview({ children }: { readonly children: ReactNode }) {
+  const { data, error, refetch } = useOverview()
   if (data === undefined)
-    return error === null ? <Skeleton /> : <ErrorNote error={error} onRetry={() => void refetch()} />
-  const { requests } = data
+    return (
+      <>
+        {error === null ? <Skeleton /> : <ErrorNote error={error} onRetry={() => void refetch()} />}
+        {children}
+      </>
+    )
+  return (
+    <>
+      <Figures overview={data} />
+      {children}
+      <div className="home-grid">
+        <LastHour />
+        <Engines overview={data} />
+      </div>
+    </>
+  )
+}
+
+function Figures({ overview: { requests, uptimeSeconds } }: { readonly overview: OverviewReply }) {
   const minutes = Math.round(requests.windowSeconds / 60)
   const figures: readonly (readonly [name: string, value: string, isBad?: boolean])[] = [
     [`Requests in ${minutes} min`, requests.requests.toLocaleString('en')],
@@ -55,56 +56,68 @@ export function Overview() {
     ['Median', formatMs(requests.p50)],
     ['95th percentile', formatMs(requests.p95)],
     ['In flight', requests.inFlight.toLocaleString('en')],
-    ['Uptime', formatDuration(data.uptimeSeconds)],
+    ['Uptime', formatUptime(uptimeSeconds)],
   ]
   return (
-    <>
-      <dl className="home-figures">
-        {figures.map(([name, value, isBad]) => (
-          <div key={name} className="home-figure">
-            <dt>{name}</dt>
-            <dd className={isBad ? 'is-bad' : undefined}>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      <div className="home-grid">
-        <Card title="Engines">
-          <Facts
-            facts={[
-              ...Object.entries(data.engines).map(
-                ([name, fault]) =>
-                  [
-                    engineNames[name] ?? name,
-                    fault === null ? (
-                      <Badge tone="good" hasDot>
-                        Healthy
-                      </Badge>
-                    ) : (
-                      <span className="home-fault">{fault}</span>
-                    ),
-                  ] as const,
-              ),
-              ['Version', data.version],
-            ]}
-          />
-        </Card>
-        <Card title="Advice">
-          {data.advice.length === 0 ? (
-            <p className="home-fine">
-              <Icon name="check" /> Nothing to do.
-            </p>
-          ) : (
-            <ul className="home-advice">
-              {data.advice.map(({ kind, message }) => (
-                <li key={kind}>
-                  <Icon name="info" />
-                  {message}
-                </li>
-              ))}
-            </ul>
-          )}
-        </Card>
-      </div>
-    </>
+    <dl className="home-figures">
+      {figures.map(([name, value, isBad]) => (
+        <div key={name} className="home-figure">
+          <dt>{name}</dt>
+          <dd className={isBad ? 'is-bad' : undefined}>{value}</dd>
+        </div>
+      ))}
+    </dl>
   )
 }
+
+function LastHour() {
+  const mayRead = usePermits()('analytics:*:*:read')
+  const { data, error, refetch } = useLastHour(mayRead)
+  if (!mayRead) return null
+  return (
+    <Card title="Requests of the last hour">
+      {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {data === undefined && error === null && <Skeleton lines={5} />}
+      {data !== undefined && (
+        <BarChart
+          label="Requests of the last hour by minute"
+          markedLabel="errors"
+          bars={withoutGaps(
+            data.timeSeries.map(({ timestamp, requests, errors }) => ({
+              atMs: Date.parse(timestamp),
+              count: requests,
+              marked: errors,
+            })),
+            hourMs,
+            minuteMs,
+            Date.now(),
+          )}
+          formatTime={(atMs) => new Date(atMs).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })}
+        />
+      )}
+    </Card>
+  )
+}
+
+const Engines = ({ overview: { engines, version } }: { readonly overview: OverviewReply }) => (
+  <Card title="Engines">
+    <Facts
+      facts={[
+        ...Object.entries(engines).map(
+          ([name, fault]) =>
+            [
+              engineNames[name] ?? name,
+              fault === null ? (
+                <Badge tone="good" hasDot>
+                  Healthy
+                </Badge>
+              ) : (
+                <span className="home-fault">{fault}</span>
+              ),
+            ] as const,
+        ),
+        ['Version', version],
+      ]}
+    />
+  </Card>
+)

@@ -1,13 +1,13 @@
 /** The events that the application tracks. */
 import { useUrlState } from '../../app/url-state.ts'
+import { BarChart } from '../../design/chart/bar-chart.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { Card, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { Table } from '../../design/table.tsx'
-import { BarChart } from './bar-chart.tsx'
-import { formatTimeOf, RangeSelect, rangeOf, withoutGaps } from './range.tsx'
+import { barsOf, formatTimeOf, RangeSelect, rangeOf } from './range.tsx'
 import { useEventSeries, useTopEvents } from './requests.ts'
 
 const sample = `await fetch('/api/analytics/track', {
@@ -44,7 +44,7 @@ export function Events() {
           <Card title="Events">
             <BarChart
               label="Events over time"
-              bars={withoutGaps(
+              bars={barsOf(
                 range,
                 (series.data?.timeSeries ?? []).map(({ timestamp, count }) => ({ atMs: Date.parse(timestamp), count })),
               )}

@@ -1,7 +1,8 @@
 /** The range of a report, and its series without gaps. */
 import type { UrlState } from '../../app/url-state.ts'
+import type { Bar } from '../../design/chart/bar-chart.tsx'
+import { withoutGaps } from '../../design/chart/intervals.ts'
 import { Select } from '../../design/select.tsx'
-import type { Bar } from './bar-chart.tsx'
 import { type Range, ranges } from './requests.ts'
 
 const labels: Readonly<Record<Range, string>> = {
@@ -39,16 +40,8 @@ const lengths: Readonly<Record<Range, readonly [rangeMs: number, stepMs: number]
 }
 
 /** The bars of a range that ends now. The server leaves out intervals without a count. */
-export function withoutGaps(range: Range, points: readonly Bar[], nowMs = Date.now()): Bar[] {
-  const [rangeMs, stepMs] = lengths[range]
-  const known = new Map(points.map((point) => [Math.floor(point.atMs / stepMs), point]))
-  const last = Math.floor(nowMs / stepMs)
-  const count = Math.round(rangeMs / stepMs)
-  return Array.from({ length: count }, (_, at) => {
-    const interval = last - count + 1 + at
-    return known.get(interval) ?? { atMs: interval * stepMs, count: 0 }
-  })
-}
+export const barsOf = (range: Range, points: readonly Bar[]): Bar[] =>
+  withoutGaps(points, ...lengths[range], Date.now())
 
 export const formatTimeOf =
   (range: Range) =>

@@ -1,12 +1,12 @@
 /** Requests over time, and the endpoints that receive most of them. */
 import { useUrlState } from '../../app/url-state.ts'
+import { BarChart } from '../../design/chart/bar-chart.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { Card, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
-import { BarChart } from './bar-chart.tsx'
-import { formatTimeOf, RangeSelect, rangeOf, withoutGaps } from './range.tsx'
+import { barsOf, formatTimeOf, RangeSelect, rangeOf } from './range.tsx'
 import { type Traffic, useTraffic } from './requests.ts'
 
 type Endpoint = Traffic['topItems'][number]
@@ -39,7 +39,7 @@ export function TrafficView() {
             <BarChart
               label="Requests over time"
               markedLabel="errors"
-              bars={withoutGaps(
+              bars={barsOf(
                 range,
                 data.timeSeries.map(({ timestamp, requests, errors }) => ({
                   atMs: Date.parse(timestamp),

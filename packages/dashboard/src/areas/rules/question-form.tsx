@@ -138,7 +138,7 @@ function RecordFields({
             />
             <TextField
               label="Sort"
-              placeholder="-createdAt"
+              placeholder="createdAt:desc"
               value={draft.sort}
               maxLength={500}
               onChange={(event) => onChange({ sort: event.target.value })}

@@ -20,10 +20,11 @@ import { createAuditEndpoints } from './audit/endpoints.ts'
 import { createAuditReader } from './audit/reader.ts'
 import { dashboardAddress } from './migrations.ts'
 import { createPage } from './page.ts'
-import { type Advice, createRequestEndpoints, type EngineFaults, type ExplainRequest } from './requests/endpoints.ts'
+import { createRequestEndpoints, type EngineFaults, type ExplainRequest } from './requests/endpoints.ts'
 import { createAnswer, type PeerAnswer, type PeerNode, type PeerQuestion } from './requests/peer-requests.ts'
 import { createRecentRequests, type RecentRequestsDeps } from './requests/recent-requests.ts'
 import { createSampler } from './requests/sampler.ts'
+import type { SlowSpan } from './requests/slow-spans.ts'
 import { createSessionEndpoints, type SignInMethods } from './session-endpoints.ts'
 import type { DashboardSessions } from './sessions.ts'
 import {
@@ -57,7 +58,6 @@ export interface DashboardDeps<Passkey> {
   readonly pageFolder?: string | undefined
   readonly version: string
   readonly findFaults: () => Promise<EngineFaults>
-  readonly advise: () => readonly Advice[]
   /** Requests in progress. */
   readonly inFlight: () => number
   /** This run of this process. */
@@ -76,6 +76,8 @@ export interface Dashboard extends Feature {
   readonly access: DashboardAccess
   /** Keeps the recent requests. */
   readonly recorder: RequestRecorder
+  /** What is slow in the traced ones. */
+  readonly slowSpans: () => readonly SlowSpan[]
   /** Records what administrators and service keys change. */
   readonly audit: DashboardAudit
   /** The administrator of a job that goes on after the request. */
@@ -108,6 +110,7 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     access,
     audit,
     recorder: recent.recorder,
+    slowSpans: recent.slowSpans,
     findAdministrator: createFindAdministrator(deps),
     endpoints: createAuditEndpoints({ reader, secret }),
     dashboardEndpoints: [

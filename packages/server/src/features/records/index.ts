@@ -18,6 +18,8 @@ import type { BeforeHooks } from '../before-hooks.ts'
 import type { BulkJobs, RunBulkJob } from '../bulk-jobs.ts'
 import type { Feature } from '../feature.ts'
 import type { CheckTransactionJobs } from '../transaction-jobs.ts'
+import { type MissingIndex, missingIndexes, type RedundantIndex, redundantIndexes } from './advice/index-advice.ts'
+import { createReadSamples } from './advice/read-samples.ts'
 import { createAggregates } from './aggregates/aggregate.ts'
 import { createBulkEndpoints } from './bulk/endpoints.ts'
 import { type BulkRunDeps, createRunBulkJob } from './bulk/run-bulk-job.ts'
@@ -31,6 +33,7 @@ import { createExportEndpoint } from './reads/export.ts'
 import { createTables, type Namespaces, type Tables, type TablesDeps } from './resolve-table.ts'
 import { createRulesEndpoints, type RulesTools } from './rules/endpoints.ts'
 import { type AccessExplanation, explainAccess } from './rules/explain-access.ts'
+import { buildMatrix, type MatrixTable } from './rules/matrix/matrix.ts'
 import type { Question } from './rules/question.ts'
 import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
@@ -88,6 +91,11 @@ export interface Records extends Feature {
   readonly feed: ChangeFeed
   /** Explains what a caller may do with a record; see `explainAccess`. Throws 404 without the tools for rules. */
   explainAccess(service: ServiceCaller, question: Question): Promise<AccessExplanation>
+  /** What kinds of callers may do with each table and bucket; nothing without the tools for rules. */
+  matrix(): Promise<readonly MatrixTable[]>
+  /** Indexes that sampled lists lack. */
+  missingIndexes(): Promise<readonly MissingIndex[]>
+  redundantIndexes(): readonly RedundantIndex[]
   /** Resolves a table for one caller; see `Tables`. */
   readonly resolve: Tables['resolve']
   /** A writer for the records of a platform table; see `PlatformRecordWriter`. */
@@ -129,6 +137,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const feed = new ChangeFeed({ ...deps, findRows: createFindRows(deps.storedNamespaces) })
   const platformLogs = new Set<string>()
   const trimmer = createTrimmer({ ...deps, platformLogs: () => platformLogs, jobs })
+  const samples = createReadSamples()
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)
   const committed: OnCommitted = ({ address, database }, change) => {
@@ -158,7 +167,7 @@ export function createRecords(deps: RecordsDeps): Records {
   return {
     name: 'records',
     endpoints: [
-      ...createReadEndpoints({ resolve, totals, limits, aggregates }),
+      ...createReadEndpoints({ resolve, totals, limits, aggregates, samples }),
       createExportEndpoint({ resolve, totals }),
       ...createWriteEndpoints(writing),
       createImportEndpoint({ ...writing, log: deps.log }),
@@ -184,6 +193,7 @@ export function createRecords(deps: RecordsDeps): Records {
     reconfigured() {
       totals.clear()
       aggregates.clear()
+      samples.clear()
     },
     drain: { stage: 'last', run: async () => feed.close() },
     feed,
@@ -191,6 +201,9 @@ export function createRecords(deps: RecordsDeps): Records {
       if (!deps.rulesTools) throw notFound('Path')
       return explainAccess({ ...deps, ...deps.rulesTools, tables, totals, generate }, service, question)
     },
+    matrix: async () => (deps.rulesTools ? buildMatrix({ ...deps, ...deps.rulesTools }) : []),
+    missingIndexes: () => missingIndexes(samples),
+    redundantIndexes: () => redundantIndexes(deps.namespaces()),
     resolve: tables.resolve,
     platformRecordWriter(table) {
       const database = sql.database({ namespace: table.namespace, instanceId: null })

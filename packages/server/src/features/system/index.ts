@@ -4,6 +4,7 @@
  */
 
 import type { Feature } from '../feature.ts'
+import { type AdviceParts, createAdviceEndpoint } from './advice.ts'
 import { type BackupLeases, createLeaseEndpoints } from './backup-lease.ts'
 import { type BackupsParts, createBackupsEndpoints } from './backups.ts'
 import { createSystemEndpoints, type SystemParts } from './endpoints.ts'
@@ -14,7 +15,9 @@ import { createBackupEndpoints, type PauseWrites } from './write-pause.ts'
 
 export type BackupParts = { readonly pauseWrites: PauseWrites; readonly leases: BackupLeases }
 
-export const createSystem = (parts: SystemParts & BackupParts & LogsParts & NodesParts & BackupsParts): Feature => ({
+export const createSystem = (
+  parts: SystemParts & BackupParts & LogsParts & NodesParts & BackupsParts & AdviceParts,
+): Feature => ({
   name: 'system',
   endpoints: [
     ...createSystemEndpoints(parts),
@@ -23,6 +26,7 @@ export const createSystem = (parts: SystemParts & BackupParts & LogsParts & Node
     ...createBackupsEndpoints(parts),
     createLogsEndpoint(parts),
     createNodesEndpoint(parts),
+    createAdviceEndpoint(parts),
     createStoresEndpoint(parts.config),
   ],
 })

@@ -60,6 +60,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('page', 'functions.logs', 'functions.listJobs', 'functions.listSchedules'),
   ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),
   ...all('config', 'rules.matrix'),
+  'system.advice': { fixedKiB: 512, because: '100 of them, with statements of 2,000 characters' },
   'rules.shadow': { fixedKiB: 4096, because: '20 callers with 20 records of 6 clauses of 1,000 characters and values' },
   'rules.source': { fixedKiB: 128, because: 'a rule of 20,000 characters' },
   ...all('config', 'system.stores'),

@@ -20,5 +20,10 @@ export const systemAccess = {
     send: (client: Client) => client.get('/api/stores'),
   },
   'system.nodes': { kind: 'service', scope: 'system:nodes:*:read', send: (client: Client) => client.get('/api/nodes') },
+  'system.advice': {
+    kind: 'service',
+    scope: 'system:advice:*:read',
+    send: (client: Client) => client.get('/api/advice'),
+  },
   'system.logs': { kind: 'service', scope: 'system:logs:*:read', send: (client: Client) => client.get('/api/logs') },
 } as const

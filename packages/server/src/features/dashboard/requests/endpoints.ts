@@ -20,12 +20,6 @@ export interface EngineFaults {
   readonly cluster: string | null
 }
 
-/** A setting that an operator should look at. */
-export interface Advice {
-  readonly kind: 'public-url' | 'mail' | 'second-factor'
-  readonly message: string
-}
-
 /** A clause of a rule, as explanations have it. */
 interface Clause {
   readonly text: string
@@ -52,7 +46,6 @@ export interface RequestEndpointsDeps {
   readonly queryPeers: QueryPeers
   readonly explainRequest: ExplainRequest
   readonly findFaults: () => Promise<EngineFaults>
-  readonly advise: () => readonly Advice[]
   readonly inFlight: () => number
   readonly version: string
   readonly mode: () => 'development' | 'release'
@@ -131,7 +124,6 @@ const overview = z.object({
     p50: z.number().nullable(),
     p95: z.number().nullable(),
   }),
-  advice: z.array(z.object({ kind: z.string(), message: z.string() })),
 })
 const listQuery = z.object({
   endpoint: textParam('Only requests to this endpoint, such as `records.list`'),
@@ -152,9 +144,9 @@ export const createRequestEndpoints = (deps: RequestEndpointsDeps): readonly End
     paths: [`${dashboardPath}/api/overview`],
     summary: 'Get the state of this server',
     scope: () => 'dashboard:overview:*:read',
-    replies: { 200: { description: 'Engines, recent requests and advice', schema: overview } },
+    replies: { 200: { description: 'Engines and recent requests', schema: overview } },
     async handle() {
-      const { recent, findFaults, advise, inFlight, version, mode, now } = deps
+      const { recent, findFaults, inFlight, version, mode, now } = deps
       return json({
         version,
         mode: mode(),
@@ -165,7 +157,6 @@ export const createRequestEndpoints = (deps: RequestEndpointsDeps): readonly End
           inFlight: inFlight(),
           ...recent.summarize(now() - overviewWindowMs),
         },
-        advice: advise(),
       })
     },
   }),

@@ -12,6 +12,7 @@ import { recentRequestCharsMax, recentRequestsMax, tracesCharsMax } from '../../
 import { shownBody } from './request-body.ts'
 import { type AccessQuestion, accessQuestion } from './request-question.ts'
 import type { Sampler } from './sampler.ts'
+import { findSlowSpans, type SlowSpan } from './slow-spans.ts'
 
 /** A request as administrators see it in the list. */
 export interface RecentRequest {
@@ -81,6 +82,8 @@ export interface RecentRequests {
   find(requestId: string): FoundRequest | null
   /** Of the requests since a time: how many, how many failed by the server, and the 50th and 95th percentile in ms. */
   summarize(sinceMs: number): RequestSummary
+  /** What is slow in the traces. */
+  slowSpans(): readonly SlowSpan[]
 }
 
 interface KeptTrace extends Omit<TracedRequest, 'body'> {
@@ -152,6 +155,18 @@ const fits = (kept: Kept, { endpoint, caller, path, status, minMs }: RequestFilt
   (path === undefined || kept.path.startsWith(path)) &&
   (status === undefined || String(kept.status) === status || `${String(kept.status)[0]}xx` === status) &&
   (minMs === undefined || kept.ms >= minMs)
+
+function summarize(requests: readonly Kept[]): RequestSummary {
+  const times = requests.map(({ ms }) => ms).sort((a, b) => a - b)
+  const at = (share: number): number | null =>
+    times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? null
+  return {
+    requests: requests.length,
+    errors: requests.filter(({ status }) => status >= 500).length,
+    p50: at(0.5),
+    p95: at(0.95),
+  }
+}
 
 export interface RecentRequestsDeps {
   readonly clock: Clock
@@ -245,17 +260,14 @@ export function createRecentRequests({ clock, sampler, isHidden }: RecentRequest
       }
       return null
     },
-    summarize(sinceMs) {
-      const recent = [...newest()].filter(({ atMs }) => atMs >= sinceMs)
-      const times = recent.map(({ ms }) => ms).sort((a, b) => a - b)
-      const at = (share: number): number | null =>
-        times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? null
-      return {
-        requests: recent.length,
-        errors: recent.filter(({ status }) => status >= 500).length,
-        p50: at(0.5),
-        p95: at(0.95),
-      }
-    },
+    slowSpans: () =>
+      findSlowSpans(
+        [...traced].map(({ requestId, endpoint, traced: of }) => ({
+          requestId,
+          endpoint,
+          spans: of?.trace.spans ?? [],
+        })),
+      ),
+    summarize: (sinceMs) => summarize([...newest()].filter(({ atMs }) => atMs >= sinceMs)),
   }
 }

@@ -148,7 +148,8 @@ export interface ReadEndpointsDeps extends ListDeps {
 /** Counts in the database, so that there is a statement to explain. */
 const uncached = { count: countRows }
 
-export function createReadEndpoints({ resolve, totals, limits, aggregates }: ReadEndpointsDeps): readonly Endpoint[] {
+export function createReadEndpoints({ resolve, aggregates, ...listDeps }: ReadEndpointsDeps): readonly Endpoint[] {
+  const { totals, limits } = listDeps
   return [
     endpoint({
       ...viewable,
@@ -162,8 +163,7 @@ export function createReadEndpoints({ resolve, totals, limits, aggregates }: Rea
       query: listQuery,
       replies: { 200: { description: 'A page of records', schema: page } },
       errors: [404],
-      handle: async (call) =>
-        explained(await resolve(call), call.query, (table) => list(table, call.query, { totals, limits })),
+      handle: async (call) => explained(await resolve(call), call.query, (table) => list(table, call.query, listDeps)),
     }),
     endpoint({
       ...viewable,

@@ -2,7 +2,9 @@
  * Lists in both paging modes. A page that would exceed the maximum response size ends early, with `truncated: true` and
  * the cursor of the next page.
  */
+
 import { required } from '../../../access/check.ts'
+import { currentTrace } from '../../../base/tracing/request-trace.ts'
 import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
@@ -21,6 +23,7 @@ import { allOf, type Expr } from '../../../query/expr.ts'
 import { parseFields, parseFilterTexts } from '../../../query/filter.ts'
 import type { Nearby } from '../../../query/geo/nearby.ts'
 import { parseSort, reverseSort, type Sort, type SortValue, sortValues } from '../../../query/sort.ts'
+import type { ReadSamples } from '../advice/read-samples.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
@@ -48,6 +51,8 @@ interface Selection {
 export interface ListDeps {
   readonly totals: Totals
   readonly limits: ResponseLimits
+  /** Keeps the forms of lists in sampled requests; absent for rehearsals. */
+  readonly samples?: Pick<ReadSamples, 'add'>
 }
 
 function parseSelection(call: TableCall, query: ListQuery): Selection {
@@ -90,6 +95,7 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
     throw badRequest('page and offset cannot be combined with after and before')
   if (query.after !== undefined && query.before !== undefined) throw badRequest('after cannot be combined with before')
   const selection = parseSelection(call, query)
+  if (currentTrace()) deps.samples?.add(call, selection.condition, selection.sort)
   const window = windowOf(query)
   // A check does not cover the total.
   if (selection.checked) return listFrom(call, selection, window.limit, 'after', '', deps)
