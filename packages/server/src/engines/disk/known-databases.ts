@@ -1,7 +1,8 @@
 /**
  * Inventory of a folder's databases, kept in a file beside them: a missing database must fail the start instead of
  * being created empty. Also records the epoch of each database's log until a clean shutdown: a database whose log was
- * lost lacks its last writes. A folder without the inventory (older, restored) is accepted as it is.
+ * lost lacks its last writes. So it does which files are mapped into memory (`sqlite/readers/file-mapping`). A folder
+ * without the inventory (older, restored) is accepted as it is.
  */
 import { fsyncSync, readdirSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,6 +18,8 @@ interface Known {
   readonly names: readonly string[]
   /** Epochs of logs (`log-epoch`) by name, of databases written to and not closed since. */
   readonly epochs: Readonly<Record<string, number>>
+  /** Names of databases whose files were mapped and not closed since. */
+  readonly mapped: readonly string[]
 }
 
 export interface KnownDatabases {
@@ -24,14 +27,18 @@ export interface KnownDatabases {
   opened(name: string): void
   /** The log of a database started an epoch. */
   epochBegan(name: string, epoch: number): void
+  /** Whether a process ended while the file of a database was mapped, and none has mapped it since. */
+  isSuspect(name: string): boolean
+  /** The file of a database is about to be mapped. */
+  mapping(name: string): void
   /** All databases are closed. */
   markClosed(): void
 }
 
 function readKnown(folder: string): Known | null {
   try {
-    const { names, epochs } = JSON.parse(readFileSync(join(folder, fileName), 'utf8')) as Known
-    return { names: names.map(String), epochs: epochs ?? {} }
+    const { names, epochs, mapped } = JSON.parse(readFileSync(join(folder, fileName), 'utf8')) as Known
+    return { names: names.map(String), epochs: epochs ?? {}, mapped: mapped ?? [] }
   } catch {
     // Missing, or truncated by a power cut while it was first written.
     return null
@@ -93,7 +100,10 @@ export function openKnownDatabases(folder: string, options: KnownOptions): Known
     )
   const names = new Set(databasesIn(folder).filter((name) => statSync(join(folder, name + extension)).size > 0))
   const epochs: Record<string, number> = {}
-  const write = (isSynced: boolean): void => writeKnown(folder, { names: [...names].toSorted(), epochs }, isSynced)
+  const suspects = new Set(readKnown(folder)?.mapped)
+  const mapped = new Set<string>()
+  const write = (isSynced: boolean): void =>
+    writeKnown(folder, { names: [...names].toSorted(), epochs, mapped: [...suspects, ...mapped] }, isSynced)
   write(true)
   return {
     opened(name) {
@@ -105,7 +115,15 @@ export function openKnownDatabases(folder: string, options: KnownOptions): Known
       epochs[name] = epoch
       write(false)
     },
+    isSuspect: (name) => suspects.has(name),
+    mapping(name) {
+      suspects.delete(name)
+      if (mapped.has(name)) return
+      mapped.add(name)
+      write(false)
+    },
     markClosed() {
+      mapped.clear()
       for (const name of Object.keys(epochs)) delete epochs[name]
       write(true)
     },

@@ -20,7 +20,7 @@ import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnect
 import { sqliteDialect } from './dialect.ts'
 import { sqlitePlan } from './query-plan.ts'
 import { type AdaptiveReader, createAdaptiveReader } from './readers/adaptive-reader.ts'
-import { createFileMapping, type FileMapping, mappedFile } from './readers/file-mapping.ts'
+import { createFileMapping, type FileMapping, type MappingRecord, mappedFile } from './readers/file-mapping.ts'
 import { createReadBatcher, type ReadBatcher } from './readers/read-batcher.ts'
 import type { ReaderThreads, ThreadRead } from './readers/reader-threads.ts'
 import { createRecovery, type Recovery } from './recovery.ts'
@@ -78,6 +78,8 @@ const writeProbe = (tx: Transaction): Promise<number> => tx.run(sql`PRAGMA appli
 export interface DatabaseOptions extends ConnectionOptions {
   /** Called when the log starts an epoch (`log-epoch`); without it the log has no epochs. */
   readonly onEpoch?: (epoch: number) => void
+  /** Without it the file is never mapped into memory. */
+  readonly mapping?: MappingRecord
 }
 
 interface SqliteDatabaseDeps extends SharedThreads {
@@ -86,20 +88,22 @@ interface SqliteDatabaseDeps extends SharedThreads {
   readonly faults: DiskFaults
   readonly epoch: LogEpoch | undefined
   readonly checkpointBytes: number
+  readonly mapping: MappingRecord | undefined
 }
 
 /** Opens or creates the file. Throws `EngineError` `unavailable`. */
 export function openSqliteDatabase(
   path: string,
   shared: SharedThreads,
-  { onEpoch, ...options }: DatabaseOptions = {},
+  { onEpoch, mapping, ...options }: DatabaseOptions = {},
 ): SqliteDatabase {
   const faults = createDiskFaults(nameOf(path))
   const handles = withHandles(() => openHandles(path, { ...options, onFault: (error) => faults.note(error) }))
   const epoch = onEpoch
     ? createLogEpoch((number) => handles.writing.exec(`PRAGMA user_version = ${number}`), onEpoch)
     : undefined
-  return new SqliteDatabase({ ...shared, path, handles, faults, epoch, checkpointBytes: checkpointBytesOf(options) })
+  const checkpointBytes = checkpointBytesOf(options)
+  return new SqliteDatabase({ ...shared, path, handles, faults, epoch, mapping, checkpointBytes })
 }
 
 export class SqliteDatabase implements Database {
@@ -112,7 +116,7 @@ export class SqliteDatabase implements Database {
   readonly #checkpointer: Checkpointer
   readonly #threads: ReaderThreads
   readonly #scans: SqliteScans
-  readonly #mapping: FileMapping
+  readonly #mapping: FileMapping | null
   readonly #reads: ReadBatcher
   readonly #reader: AdaptiveReader
   readonly #checkpoints: CheckpointPlan
@@ -124,6 +128,7 @@ export class SqliteDatabase implements Database {
     handles,
     faults,
     epoch,
+    mapping,
     checkpointBytes,
     checkpointer,
     threads,
@@ -137,8 +142,8 @@ export class SqliteDatabase implements Database {
     this.#checkpointer = checkpointer
     this.#threads = threads
     this.#scans = scans
-    this.#mapping = createFileMapping(handles.reading, mappedFile(path))
-    this.#reads = createReadBatcher(handles.reading, this.#mapping.beforeReads)
+    this.#mapping = mapping ? createFileMapping(handles.reading, mappedFile(path, mapping)) : null
+    this.#reads = createReadBatcher(handles.reading, this.#mapping?.beforeReads)
     this.#reader = createAdaptiveReader(handles.reading, path, {
       read: (file, read, caller) => this.#readInThread(file, read, caller),
     })
@@ -148,7 +153,7 @@ export class SqliteDatabase implements Database {
       epoch,
       sync: () => this.#sync(),
       onGroup: () => {
-        this.#mapping.changed()
+        this.#mapping?.changed()
         return this.#checkpoints.afterGroup()
       },
       onSyncFailed: (error) => {
@@ -230,7 +235,7 @@ export class SqliteDatabase implements Database {
     const { writing, reading, log } = this.#handles
     this.#recovery.stop()
     this.#reads.close()
-    this.#mapping.close()
+    this.#mapping?.close()
     reading.close()
     this.#threads.forget(this.#path)
     if (!this.writer.failed) this.#emptyLog()

@@ -116,6 +116,7 @@ export function openSqlite(options: {
         checkFolder()
         database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared, {
           onEpoch: (epoch) => known.epochBegan(namespace, epoch),
+          mapping: { isSuspect: () => known.isSuspect(namespace), onMap: () => known.mapping(namespace) },
         })
         statics.set(namespace, database)
         known.opened(namespace)

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mappedReadsMin } from '../../../limits/sqlite.ts'
+import { openKnownDatabases } from '../../disk/known-databases.ts'
 import { sql } from '../../sql/sql-text.ts'
 import { openConnection } from '../connection.ts'
 import { createFileMapping, type FileMapping, mappedFile } from './file-mapping.ts'
@@ -14,7 +15,7 @@ function recorded({ isLarge = true, isReadable = true, fails = false } = {}) {
     if (fails) throw new Error('injected')
     sizes.push(Number(/= (\d+)$/.exec(text)?.[1]))
   }
-  const file = { isLarge: () => isLarge, canRead: async () => isReadable }
+  const file = { isLarge: () => isLarge, canRead: async () => isReadable, onMap() {} }
   return { sizes, mapping: createFileMapping({ exec }, file) }
 }
 
@@ -50,12 +51,36 @@ test('[FAULT-10] a file that cannot be read completely is never mapped, nor a sm
   }
 })
 
-test('[FAULT-10] a file is read to its end before it is mapped', async () => {
-  const canRead = (path: string): Promise<boolean> => mappedFile(path).canRead(1e9, () => false)
+test('[FAULT-10] a file that was mapped when a process ended is read to its end before it is mapped', async () => {
+  const canRead = (path: string, isSuspect = true): Promise<boolean> =>
+    mappedFile(path, { isSuspect: () => isSuspect, onMap() {} }).canRead(1e9, () => false)
   expect(await canRead(import.meta.path)).toBe(true)
   // A folder can be opened, but reading it fails, as a damaged part of a disk does.
   expect(await canRead(tmpdir())).toBe(false)
+  expect(await canRead(tmpdir(), false)).toBe(true)
   expect(await canRead(join(tmpdir(), crypto.randomUUID()))).toBe(false)
+})
+
+test('[FAULT-10] a folder remembers which files were mapped until they are closed or mapped again', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-known-'))
+  const open = () => openKnownDatabases(folder, { label: 'databases', acceptsLoss: false })
+  try {
+    const first = open()
+    expect(first.isSuspect('main')).toBe(false)
+    first.mapping('main')
+    // The process has ended, and so have two that did not come to map the file; the second was shut down.
+    open()
+    open().markClosed()
+    const later = open()
+    expect([later.isSuspect('main'), later.isSuspect('other')]).toEqual([true, false])
+    later.mapping('main')
+    expect(later.isSuspect('main')).toBe(false)
+    expect(open().isSuspect('main')).toBe(true)
+    later.markClosed()
+    expect(open().isSuspect('main')).toBe(false)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('a file that cannot be mapped is read without', async () => {
@@ -74,7 +99,7 @@ test.skipIf(process.platform !== 'linux')('a connection maps its file', async ()
     writing.exec('CREATE TABLE t (n INTEGER)')
     writing.exec('INSERT INTO t (n) VALUES (1)')
     writing.all(sql`PRAGMA wal_checkpoint(TRUNCATE)`)
-    const mapping = createFileMapping(reading, { isLarge: () => true, canRead: async () => true })
+    const mapping = createFileMapping(reading, { isLarge: () => true, canRead: async () => true, onMap() {} })
     await readMany(mapping)
     expect([reading.all(sql`SELECT n FROM t`), isMapped()]).toEqual([[{ n: 1 }], true])
     writing.exec('INSERT INTO t (n) VALUES (2)')

@@ -1,8 +1,8 @@
 /**
  * Maps the file of a large database into memory for its reading connection, so that a page is read without a system
  * call and a copy. Each commit makes SQLite map the file again, so it is mapped only once it has been read a while
- * without one. A fault of a mapped page ends the process: the file is read completely first, so that a process that
- * ended because of a damaged disk does not map it again.
+ * without one. A fault of a mapped page ends the process: where a process ended with a mapped file, the file is read
+ * completely before it is mapped again, so that a damaged disk ends no second one.
  */
 import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -27,13 +27,23 @@ const mappedBytesOf = (): number => Math.min(mappedBytesMax, Math.floor(totalmem
 export interface MappedFile {
   /** Whether it is larger than what the connection caches. */
   isLarge(): boolean
-  /** Whether its first bytes can be read; may end early when `isStopped` returns true. */
+  /** Whether its first bytes can be read, as far as is known; may end early when `isStopped` returns true. */
   canRead(bytes: number, isStopped: () => boolean): Promise<boolean>
+  /** Called before it is mapped. */
+  onMap(): void
 }
 
-export const mappedFile = (path: string): MappedFile => ({
+/** What outlives the process. */
+export interface MappingRecord {
+  /** Whether a process ended while it had mapped the file. */
+  isSuspect(): boolean
+  onMap(): void
+}
+
+export const mappedFile = (path: string, { isSuspect, onMap }: MappingRecord): MappedFile => ({
   isLarge: () => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > sqliteCacheKiB * KiB,
-  canRead: (bytes, isStopped) => canRead(path, bytes, isStopped),
+  canRead: async (bytes, isStopped) => !isSuspect() || canRead(path, bytes, isStopped),
+  onMap,
 })
 
 export function createFileMapping(connection: Pick<Connection, 'exec'>, file: MappedFile): FileMapping {
@@ -54,6 +64,7 @@ export function createFileMapping(connection: Pick<Connection, 'exec'>, file: Ma
   /** Never throws: without the mapping SQLite reads the file. */
   function setMapped(bytes: number): void {
     try {
+      if (bytes > 0) file.onMap()
       connection.exec(`PRAGMA mmap_size = ${bytes}`)
       isMapped = bytes > 0
     } catch {
