@@ -24,7 +24,7 @@ import {
   changeOf,
   createAppendChange,
   createChangeLog,
-  indexModifications,
+  indexFirstModifications,
   movedBy,
 } from '../../../src/features/records/changes/changes.ts'
 import { hasRecord, joinedLogOf } from '../../../src/features/records/changes/inserted-records.ts'
@@ -95,6 +95,8 @@ interface Step {
   readonly table: string
   readonly id: string
   readonly values: RecordRow
+  /** The second of `updatedAt`; `createdAt` is 0. A service key may set both. */
+  readonly updated: number
 }
 
 const values = fc.record(
@@ -111,6 +113,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   table: fc.constantFrom('things', 'things', 'loose'),
   id: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
   values,
+  updated: fc.constantFrom(0, 0, 0, 1, 2),
 })
 const history = fc.record({
   /** The writes of each transaction. */
@@ -133,10 +136,10 @@ function createHistory(database: Database) {
   const written: Change[] = []
   let version = 0
 
-  function recordOf({ table, id, values }: Step): RecordRow {
-    const time = '2026-01-01T00:00:00.000Z'
+  function recordOf({ table, id, values, updated }: Step): RecordRow {
+    const timeAt = (second: number): string => `2026-01-01T00:00:0${second}.000Z`
     const fields = table === 'loose' ? values : { n: null, label: null, isDone: null, tags: null, ...values }
-    return { id, ...fields, createdAt: time, updatedAt: time }
+    return { id, ...fields, createdAt: timeAt(0), updatedAt: timeAt(updated) }
   }
 
   async function apply(tx: Transaction, one: Step): Promise<void> {
@@ -211,7 +214,7 @@ function describeLog(name: string, open: () => Promise<Sql>): void {
       await database.write(async (tx) => {
         for (const one of dialect.prepareNamespace(address.namespace)) await tx.run(one)
         for (const one of createChangeLog(declared, dialect)) await tx.run(one)
-        if (dialect.logRefersToRows) await tx.run(indexModifications(changeLog(declared), dialect))
+        if (dialect.logRefersToRows) await tx.run(indexFirstModifications(changeLog(declared), dialect))
         for (const table of Object.values(tables)) for (const one of createPlan(table, dialect).steps) await tx.run(one)
       })
       const run = async ({ transactions, page, trimmed }: typeof history extends fc.Arbitrary<infer T> ? T : never) => {

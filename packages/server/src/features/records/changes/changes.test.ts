@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { sqliteDialect } from '../../../engines/sqlite/dialect.ts'
 import { complete } from '../../../query/computed/computed-fields.ts'
@@ -41,14 +41,30 @@ test('[DB-LOG-1] a change of one field of a large record is small beside the rec
   expect(beforeText?.length).toBeLessThan(100)
 })
 
-test('[DB-LOG-14] an insert is the size of its record where the log refers to rows', () => {
-  const record = { id: 'a', title: 'x'.repeat(1000), createdAt: '2026-01-01T00:00:00.000Z' }
-  const insert = changeOf(table, 'a', null, complete(table, record), 1)
+describe('[DB-LOG-14] a log that refers to rows', () => {
+  const time = '2026-01-01T00:00:00.000Z'
+  const record = { id: 'a', title: 'x'.repeat(1000), createdAt: time, updatedAt: time }
+  const imported = { ...record, updatedAt: '2026-01-02T00:00:00.000Z' }
   const referring = createAppendChange(table, sqliteDialect, true)
-  const [before, after] = referring(insert, 'request', 0).values.slice(-2) as [string | null, string]
-  expect([before, isReference(after), Number(after)]).toEqual([null, true, JSON.stringify(record).length])
-  for (const other of [changeOf(table, 'a', record, complete(table, record), 2), changeOf(table, 'a', record, null, 2)])
-    expect(referring(other, 'request', 0)).toEqual(append(other, 'request', 0))
+  const textsOf = (before: Row | null, after: Row | null): (string | null)[] =>
+    referring(changeOf(table, 'a', before, after && complete(table, after), 1), 'request', 0).values.slice(-2) as []
+
+  test('has the size of an inserted record', () => {
+    const [before, after = null] = textsOf(null, record)
+    expect([before, isReference(after), Number(after)]).toEqual([null, true, JSON.stringify(record).length])
+  })
+
+  test('stores an insert that no index would lead from to its first modification', () => {
+    expect(textsOf(null, imported)).toEqual(logged(null, imported))
+  })
+
+  test('marks the first modification', () => {
+    const [before = null, after] = textsOf(record, imported)
+    expect([before?.startsWith(' ['), after]).toEqual([true, JSON.stringify(imported)])
+    expect(readBefore(before, imported)).toEqual(record)
+    expect(textsOf(imported, record)).toEqual(logged(imported, record))
+    expect(textsOf(record, null)).toEqual(logged(record, null))
+  })
 })
 
 test('[DB-LOG-1] an entry of an earlier version holds the whole record before', () => {

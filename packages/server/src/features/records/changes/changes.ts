@@ -100,10 +100,15 @@ const isAhead = sql`after IS NULL AND version > at * 1000 + 999`
 export const indexRemovalsAhead = (log: TableRef, dialect: Dialect): SqlText =>
   sql`CREATE INDEX IF NOT EXISTS "_changes_ahead" ON ${dialect.target(log)} (version) WHERE ${isAhead}`
 
-/** Indexes the modifications of a row, of which the first has what was inserted. */
-export const indexModifications = (log: TableRef, dialect: Dialect): SqlText =>
-  sql`CREATE INDEX IF NOT EXISTS "_changes_modified" ON ${dialect.target(log)} ("table", id, seq)
-    WHERE before IS NOT NULL AND after IS NOT NULL`
+/** The delta of the first modification of a row begins with a space, so that an index finds it. */
+const firstMark = ' '
+
+export const isFirstModification = (before: SqlText): SqlText => sql`${before} < '!'`
+
+/** Indexes the first modification of each row, which has what was inserted. */
+export const indexFirstModifications = (log: TableRef, dialect: Dialect): SqlText =>
+  sql`CREATE INDEX IF NOT EXISTS "_changes_first" ON ${dialect.target(log)} ("table", id)
+    WHERE ${isFirstModification(sql`before`)}`
 
 /** An upper bound of the versions of all removals in a log, by two lookups in indexes. */
 export const greatestRemoval = (table: TableRef, dialect: Dialect): SqlText => {
@@ -151,13 +156,17 @@ function differenceOf(before: Row, after: Row): string {
   return JSON.stringify([old, lacked])
 }
 
+/** A record that has two times, which are equal until it is modified unless a service key has set them. */
+const isUnmodified = (record: Row): boolean =>
+  typeof record.createdAt === 'string' && record.createdAt === record.updatedAt
+
 const beforeTextOf = ({ before, after }: Pick<Appended, 'before' | 'after'>): string | null =>
   before && after ? differenceOf(before, after) : textOf(before)
 
 /** The record before a change, restored from the log. Logs of earlier versions store it in full. */
 export function readBefore(text: string | null, after: Record<string, unknown> | null): Record<string, unknown> | null {
   if (text === null) return null
-  if (!text.startsWith('[')) return JSON.parse(text) as Record<string, unknown>
+  if (text.startsWith('{')) return JSON.parse(text) as Record<string, unknown>
   const [old, lacked] = JSON.parse(text) as [Record<string, unknown>, string[]]
   const before = { ...after, ...old }
   for (const name of lacked) delete before[name]
@@ -181,22 +190,30 @@ type Appended = Omit<Change, 'table' | 'after'> & { readonly after: Row | null }
 
 export type AppendChange = (change: Appended, requestId: string, nowMs: number) => SqlText
 
+/** The texts of a change in a log that refers to rows: every reference has an indexed modification, if it has any. */
+function referringTexts(change: Appended): LoggedTexts {
+  const { before, after, afterText } = change
+  if (!before && after && isUnmodified(after)) return { before: null, after: String(afterText?.length) }
+  const text = beforeTextOf(change)
+  return { before: before && after && isUnmodified(before) ? firstMark + text : text, after: afterText }
+}
+
 /**
  * Builds the statement that appends a change of this table to the log, in the transaction of the write. With
  * `refersToRows`, an insert is stored as a reference to its row: the number of characters of the record.
  */
 export function createAppendChange(table: TableRef, dialect: Dialect, refersToRows = false): AppendChange {
-  const afterTextOf = ({ before, after, afterText }: Appended): string | null =>
-    refersToRows && after && !before ? String(afterText?.length) : afterText
+  const textsOf = (change: Appended): LoggedTexts =>
+    refersToRows ? referringTexts(change) : { before: beforeTextOf(change), after: change.afterText }
   const log = changeLog(table)
   const own = dialect.own(log)
   const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, version, before, after`
   const { text } = sql`INSERT INTO ${dialect.target(log)} (${columns}) VALUES (${own ? sql`${own.value}, ` : sql``}`
   const statement = `${text}?, ?, ?, ?, ?, ?, ?)`
-  return (change, requestId, nowMs) => ({
-    text: statement,
-    values: [nowMs, requestId, table.name, change.id, change.version, beforeTextOf(change), afterTextOf(change)],
-  })
+  return (change, requestId, nowMs) => {
+    const { before, after } = textsOf(change)
+    return { text: statement, values: [nowMs, requestId, table.name, change.id, change.version, before, after] }
+  }
 }
 
 export type AppendChanges = (changes: readonly Change[], requestId: string, nowMs: number) => SqlText

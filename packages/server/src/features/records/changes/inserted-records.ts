@@ -10,7 +10,14 @@ import type { Table } from '../../../query/table.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { createTableRows, type RecordRow, type TableRows } from '../rows.ts'
 import { takeVersion, versionName } from '../version.ts'
-import { isReference, isReferenceSql, type LoggedTexts, parseRecord, readBefore } from './changes.ts'
+import {
+  isFirstModification,
+  isReference,
+  isReferenceSql,
+  type LoggedTexts,
+  parseRecord,
+  readBefore,
+} from './changes.ts'
 
 /** A change of a log with its row and its next change, as `from` joins them. Fields never begin with `_`. */
 type JoinedRow = RecordRow & {
@@ -46,14 +53,14 @@ export interface JoinedLog {
 const log = (column: string): SqlText => sql`"_log".${ident(column)}`
 const later = (column: string): SqlText => sql`"_later".${ident(column)}`
 
-/** The number of the next change of the row. The two conditions are those of the indexes of the log. */
+/** The number of the next change of an inserted row. The two conditions are those of the indexes of the log. */
 function nextChange({ table }: TableRows, dialect: Dialect): SqlText {
   const of = (condition: SqlText): SqlText =>
     sql`coalesce((SELECT min(seq) FROM ${dialect.from({ ...table, name: '_changes' }, sql`"_later"`)}
       WHERE ${later('table')} = ${table.name} AND ${later('id')} = ${log('id')} AND ${later('seq')} > ${log('seq')}
       AND ${condition}), ${Number.MAX_SAFE_INTEGER})`
   const removal = of(sql`${later('after')} IS NULL`)
-  const modification = of(sql`${later('before')} IS NOT NULL AND ${later('after')} IS NOT NULL`)
+  const modification = of(isFirstModification(later('before')))
   return sql`min(${removal}, ${modification})`
 }
 

@@ -15,7 +15,7 @@ import {
   addLogVersion,
   changeLog,
   createChangeLog,
-  indexModifications,
+  indexFirstModifications,
   indexRemovalsAhead,
 } from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
@@ -59,7 +59,7 @@ function platformSteps({ namespace, perInstance }: Omit<Target, 'tables'>, diale
     ...dialect.prepareNamespace(namespace),
     sql`CREATE TABLE IF NOT EXISTS ${descriptions} (name TEXT PRIMARY KEY, description TEXT NOT NULL)`,
     ...createChangeLog({ namespace, perInstance }, dialect),
-    ...(dialect.logRefersToRows ? [indexModifications(changeLog({ namespace, perInstance }), dialect)] : []),
+    ...(dialect.logRefersToRows ? [indexFirstModifications(changeLog({ namespace, perInstance }), dialect)] : []),
     ...createResponsesTable(namespace, dialect),
     ...createTrimState(namespace, dialect.target),
   ]
