@@ -33,7 +33,7 @@ export function EnrollFactor({ factor, onReady }: { readonly factor: SecondFacto
         <a href={enrollment.qrCodeUri}>open it on this device</a>.
       </p>
       <CodeBlock label="Key" code={grouped(enrollment.secret)} />
-      <CodeBlock label="Recovery codes: each replaces the app once" code={enrollment.recoveryCodes.join('\n')} />
+      <CodeBlock label="Recovery codes, one use each" code={enrollment.recoveryCodes.join('\n')} />
       <Checkbox label="I have stored the recovery codes" checked={isKept} onChange={setKept} />
       <Button kind="primary" size="large" disabled={!isKept} onClick={onReady}>
         Continue

@@ -32,6 +32,7 @@ describeServer('a recent sign-in', { config, clock }, (server) => {
       owner.client.request('PUT', `/api/auth/admin/users/${other.id}/dashboard-role`, { body: { role: 'viewer' } }),
     'admin.rotateKeys': () => owner.client.post('/api/auth/admin/keys/rotate', {}),
     'audit.export': () => owner.client.get('/api/audit/export'),
+    'records.export': () => owner.client.get('/api/db/shared/export/posts'),
     'dashboard.startViewAs': () => owner.client.post(`/api/view-as/${other.id}`, undefined),
     'push.sendMany': () => owner.client.post('/api/push/send-many', { userIds: [other.id], ...push }),
     'push.sendToTopic': () => owner.client.post('/api/push/send-to-topic', { topic: 'news', payload: push }),

@@ -202,6 +202,8 @@ describeServer('viewing as a user', { config, clock, settings: { projectFolder: 
       }
     }
     expect(refused).toBeGreaterThan(60)
+    for (const path of ['/api/db/shared/export/notes', '/api/audit/export'])
+      expect(expectRefusal(await admin.client.get(path), 403).slug).toBe('viewing-as-user')
     expect(await dump()).toEqual(before)
     expect(await viewing(admin)).toMatchObject({ id: ann.id })
   })

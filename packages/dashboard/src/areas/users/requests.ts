@@ -112,6 +112,41 @@ export interface NewUser {
 export const createUser = (user: NewUser): Promise<{ readonly user: User }> =>
   api.post(user.password === undefined ? '/api/auth/admin/invitations' : path, { body: user })
 
+/** What became of one user of an import. */
+export interface Outcome {
+  readonly id: string | null
+  readonly email: string | null
+  readonly status: 'created' | 'skipped' | 'error'
+  readonly error?: string
+}
+
+export interface Report {
+  readonly imported: number
+  readonly skipped: number
+  readonly errors: number
+  readonly results: readonly Outcome[]
+}
+
+/** Users per request: passwords are hashed meanwhile, within the time of a request. */
+const importedAtOnce = 200
+
+/** Imports users in several requests; `onProgress` gets the number of those that are done. */
+export async function importUsers(users: readonly object[], onProgress: (done: number) => void): Promise<Report> {
+  let report: Report = { imported: 0, skipped: 0, errors: 0, results: [] }
+  for (let from = 0; from < users.length; from += importedAtOnce) {
+    onProgress(from)
+    const part = users.slice(from, from + importedAtOnce)
+    const { imported, skipped, errors, results } = await api.post<Report>(`${path}/import`, { body: { users: part } })
+    report = {
+      imported: report.imported + imported,
+      skipped: report.skipped + skipped,
+      errors: report.errors + errors,
+      results: [...report.results, ...results.filter(({ status }) => status === 'error')],
+    }
+  }
+  return report
+}
+
 export const updateUser = (id: string, changes: object): Promise<User> => api.patch(pathOf(id), { body: changes })
 export const setClaims = (id: string, claims: object): Promise<unknown> =>
   api.put(`${pathOf(id)}/claims`, { body: claims })

@@ -10,6 +10,7 @@ import { formatAge } from '../../design/format-time.ts'
 import { Card, Page, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, LoadMore, Table } from '../../design/table.tsx'
+import { ImportUsersDialog } from './import/import-users.tsx'
 import { NewUserDialog } from './new-user.tsx'
 import { type ListedUser, useUsers } from './requests.ts'
 import { nameOf, UserBadges } from './user-badges.tsx'
@@ -41,9 +42,14 @@ export function UserList() {
   const isNew = url.get('new') !== null
   const mayChange = permits('auth:admin:*:write')
   const newUser = mayChange && (
-    <Button kind="primary" icon="plus" onClick={() => url.set({ new: '1' })}>
-      New user
-    </Button>
+    <>
+      <Button icon="upload" onClick={() => url.set({ import: '1' })}>
+        Import
+      </Button>
+      <Button kind="primary" icon="plus" onClick={() => url.set({ new: '1' })}>
+        New user
+      </Button>
+    </>
   )
   return (
     <Page title="Users" description="Everyone who can sign in to your application." actions={newUser}>
@@ -71,6 +77,7 @@ export function UserList() {
         </Card>
       )}
       <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} />
+      <ImportUsersDialog isOpen={url.get('import') !== null && mayChange} onClose={() => url.set({ import: null })} />
       <NewUserDialog isOpen={isNew && mayChange} onClose={() => url.set({ new: null })} />
     </Page>
   )
