@@ -5,6 +5,7 @@ import { Checkbox } from '../../../design/field.tsx'
 import type { Row } from '../rows/row.ts'
 import { CellValue } from './cell-value.tsx'
 import type { Column } from './columns.ts'
+import type { ColumnSpan } from './use-cell-range.ts'
 
 export interface GridRowProps {
   readonly index: number
@@ -22,7 +23,9 @@ export interface GridRowProps {
   /** The id of the active cell, for `aria-activedescendant`. */
   readonly activeId: string
   readonly onSelect: (index: number, isSelected: boolean, isRange: boolean) => void
-  readonly onActivate: (index: number, column: number) => void
+  /** The columns of the range of cells; null where the row has none. */
+  readonly span: ColumnSpan | null
+  readonly onActivate: (index: number, column: number, isExtended: boolean) => void
   readonly onOpen: (index: number, column: number) => void
 }
 
@@ -38,12 +41,16 @@ export const GridRow = memo(function GridRow({
   isSelected,
   isOpen,
   activeId,
+  span,
   onSelect,
   onActivate,
   onOpen,
 }: GridRowProps) {
   const onPointerDown = (event: PointerEvent, column: number): void => {
-    if (event.button === 0) onActivate(index, column)
+    if (event.button === 0) onActivate(index, column, event.shiftKey)
+  }
+  const onPointerEnter = (event: PointerEvent, column: number): void => {
+    if (event.buttons === 1) onActivate(index, column, true)
   }
   return (
     <div
@@ -75,6 +82,7 @@ export const GridRow = memo(function GridRow({
       {columns.slice(firstColumn, endColumn).map((column, at) => {
         const number = firstColumn + at
         const isActive = number === activeColumn
+        const isInRange = span !== null && number >= span[0] && number <= span[1]
         const isThere = row !== undefined && column.name in row.values
         return (
           <div
@@ -82,14 +90,19 @@ export const GridRow = memo(function GridRow({
             role="gridcell"
             tabIndex={-1}
             aria-colindex={number + 2}
+            aria-selected={isInRange || undefined}
             id={isActive ? activeId : undefined}
             className={classNames(
               'data-cell',
               isActive && 'is-active',
+              isInRange && 'is-in-range',
               column.field?.type === 'number' && 'is-numeric',
             )}
             style={{ left: column.left, width: column.width }}
             onPointerDown={(event) => onPointerDown(event, number)}
+            onPointerEnter={(event) => onPointerEnter(event, number)}
+            // The grid has the keys, also after the cell has left the document.
+            onFocus={(event) => event.currentTarget.closest<HTMLElement>('.data-grid')?.focus({ preventScroll: true })}
             onDoubleClick={() => onOpen(index, number)}
           >
             {isThere ? (

@@ -2,13 +2,14 @@
  * A grid over any number of rows and columns, of which only those in view are in the document. One cell is active and
  * moves with the keys; the grid itself has the focus. What is shown comes from a `RowCache`.
  */
-import { type KeyboardEvent, useCallback, useEffect, useId, useRef, useState } from 'react'
+import { type ClipboardEvent, type KeyboardEvent, useCallback, useEffect, useId, useRef } from 'react'
 import type { Row } from '../rows/row.ts'
 import type { RowCache } from '../rows/row-cache.ts'
 import { type Column, markerWidth } from './columns.ts'
 import { GridHeader } from './grid-header.tsx'
 import { GridRow } from './grid-row.tsx'
-import { type ActiveCell, moved } from './keyboard.ts'
+import { moved } from './keyboard.ts'
+import { type CellRange, type CellRangeState, isOneCell, useCellRange } from './use-cell-range.ts'
 import { type ColumnWindow, useColumnWindow } from './use-column-window.ts'
 import { type RowWindow, useRowWindow } from './use-row-window.ts'
 import { type SelectRow, useSelection } from './use-selection.ts'
@@ -35,6 +36,11 @@ export interface GridProps {
   readonly onOpen: (row: Row) => void
   readonly onCopy: (row: Row, column: Column) => void
   readonly onDelete: () => void
+  /** Several cells were copied. */
+  readonly onCopyRange: (range: CellRange) => void
+  /** The first row of a range is to be repeated in the others. */
+  readonly onFill: (range: CellRange) => void
+  readonly onPaste: (range: CellRange, data: DataTransfer) => void
 }
 
 /** What a key does with the row and column of the active cell; undefined for other keys. */
@@ -55,6 +61,25 @@ function actionOf(
   return actions[event.key]
 }
 
+/** Copies or fills the range, or selects all cells; returns whether the key does one of them. */
+function rangeAction(event: KeyboardEvent, props: GridProps, { range, selectTo }: CellRangeState): boolean {
+  if (!(event.ctrlKey || event.metaKey)) return false
+  const last = { row: props.cache.length - 1, column: props.columns.length - 1 }
+  if (event.key === 'a' && last.row >= 0) selectTo(last)
+  else if (event.key === 'd') props.onFill(range)
+  else if (event.key === 'c' && !isOneCell(range)) props.onCopyRange(range)
+  else return false
+  event.preventDefault()
+  return true
+}
+
+/** Text that is pasted into a form over the grid is not for its cells. */
+function pasteInto(event: ClipboardEvent, { onPaste }: GridProps, { range }: CellRangeState): void {
+  if (event.target !== event.currentTarget) return
+  event.preventDefault()
+  onPaste(range, event.clipboardData)
+}
+
 export function Grid(props: GridProps) {
   const { label, cache, revision, columns, selected, onSelect, onEdit } = props
   const scroller = useRef<HTMLDivElement>(null)
@@ -62,7 +87,8 @@ export function Grid(props: GridProps) {
   const count = cache.length
   const rows = useRowWindow(scroller, { count, rowHeight, headerHeight })
   const shown = useColumnWindow(scroller, columns)
-  const [active, setActive] = useState<ActiveCell>({ row: 0, column: 0 })
+  const cells = useCellRange()
+  const { active, activate } = cells
   const { select, startRange } = useSelection(cache, selected, onSelect)
   const width = (columns.at(-1)?.left ?? markerWidth) + (columns.at(-1)?.width ?? 0)
 
@@ -75,7 +101,6 @@ export function Grid(props: GridProps) {
     })
   }, [cache, revision, rows.first, rows.end, groups])
 
-  const activate = useCallback((row: number, column: number) => setActive({ row, column }), [])
   const edit = useCallback(
     (index: number, at: number) => {
       const [row, column] = [cache.rowAt(index), columns[at]]
@@ -85,16 +110,15 @@ export function Grid(props: GridProps) {
     [cache, columns, onEdit],
   )
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.target !== scroller.current) return
+    if (event.target !== scroller.current || rangeAction(event, props, cells)) return
     const perPage = Math.max(1, rows.end - rows.first - 12)
     const next = moved(active, event, { rows: count, columns: columns.length, perPage })
     const [row, column] = [cache.rowAt(active.row), columns[active.column]]
     if (next) {
       event.preventDefault()
-      setActive(next)
+      activate(next.row, next.column, event.shiftKey)
       rows.reveal(next.row)
       shown.reveal(next.column)
-      if (event.shiftKey && next.row !== active.row) select(next.row, true, true)
     } else if (row && column) {
       const toggle = (): void => select(active.row, !selected.has(row.id), false)
       const action = actionOf(event, props, { row, column, toggle, edit: () => edit(active.row, active.column) })
@@ -117,6 +141,7 @@ export function Grid(props: GridProps) {
       tabIndex={0}
       ref={scroller}
       onKeyDown={onKeyDown}
+      onPaste={(event) => pasteInto(event, props, cells)}
       onScroll={() => {
         rows.onScroll()
         shown.onScroll()
@@ -138,6 +163,7 @@ export function Grid(props: GridProps) {
               endColumn={shown.end}
               activeColumn={index === active.row ? active.column : null}
               activeId={activeId}
+              span={cells.columnsIn(index)}
               isSelected={row !== undefined && selected.has(row.id)}
               isOpen={row !== undefined && row.id === props.openId}
               onSelect={select}

@@ -7,6 +7,7 @@ import { CodeBlock } from '../../../design/code-block.tsx'
 import { EmptyState } from '../../../design/empty-state.tsx'
 import { ErrorNote } from '../../../design/error-note.tsx'
 import { useToasts } from '../../../design/toast.tsx'
+import { useClipboard } from '../clipboard/use-clipboard.tsx'
 import type { Column } from '../grid/columns.ts'
 import { Grid } from '../grid/grid.tsx'
 import type { TableAddress } from '../location.ts'
@@ -35,6 +36,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
   const actions = useRecordActions(address, cache)
   const editing = useEditing(url, actions, canWrite)
   const [selected, setSelected] = useState<ReadonlySet<string>>(none)
+  const clipboard = useClipboard({ address, cache, columns, canWrite })
   const all = useAllRecords(address, table, view, canWrite)
   const insert = (): void => editing.insert({})
   return (
@@ -58,6 +60,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
         onClearSelection={() => setSelected(none)}
       />
       {all.content}
+      {clipboard.content}
       {cache.error !== null && (
         <div className="data-error">
           <ErrorNote error={cache.error} onRetry={() => cache.invalidate()} />
@@ -84,6 +87,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
           onSelect={setSelected}
           onSort={(name) => url.set({ sort: nextSort(query.sort, name) })}
           onResize={view.resize}
+          {...clipboard.handlers}
           onEdit={editing.editCell}
           onOpen={editing.open}
           onCopy={(row, { name }) => void copyText(textOf(row.values[name]), name, toasts)}

@@ -1,0 +1,182 @@
+/** Ranges of cells in a real browser: selection, copy, fill, paste, undo, refused cells. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
+import {
+  expectNoFaults,
+  findBarriers,
+  openBrowser,
+  openSheet,
+  type Sheet,
+  takeScreenshots,
+} from '../../harness/browser.ts'
+import { signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+
+const open = { read: true, insert: true, update: true, delete: true } as const
+const config = {
+  databases: {
+    shared: {
+      tables: {
+        products: {
+          schema: {
+            name: { type: 'string' },
+            price: { type: 'number', max: 100 },
+            active: { type: 'boolean' },
+            text: { type: 'text' },
+          },
+          access: open,
+        },
+      },
+    },
+  },
+} as const
+const products = '/api/db/shared/tables/products'
+const long = `${'long '.repeat(100)}end`
+
+describeInBrowser('The cells of the dashboard', 'ranges of cells', (program) => {
+  let browser: Browser
+  let server: TestServer
+  let sheet: Sheet
+  let page: Page
+  beforeAll(async () => {
+    server = await startDashboardServer(config)
+    browser = await openBrowser(program)
+  })
+  afterAll(async () => {
+    await browser.close()
+    await server.close()
+  })
+  beforeEach(async () => {
+    await server.service.post(`${products}/batch-by-filter`, { action: 'delete' })
+    const inserts = Array.from({ length: 6 }, (_, at) => ({
+      id: `p${at}`,
+      name: `Name ${at}`,
+      price: at,
+      active: at % 2 === 0,
+      text: at === 1 ? long : `Text "${at}"\tand more`,
+    }))
+    expect((await server.service.post(`${products}/batch`, { inserts })).status).toBe(200)
+    sheet = await openSheet(browser, { permissions: ['clipboard-read', 'clipboard-write'] })
+    page = sheet.page
+    await signIn(sheet, server)
+    await page.goto(`${server.url}/dashboard/data/shared/products?columns=id,name,price,active,text&sort=id:asc`)
+    await cell('Name 0').waitFor()
+  })
+  afterEach(() => sheet.close())
+
+  const cell = (name: string) => page.getByRole('gridcell', { name, exact: true })
+  const press = async (...keys: string[]): Promise<void> => {
+    for (const key of keys) await page.keyboard.press(key)
+  }
+  const stored = async () => (await server.service.get(`${products}?sort=id:asc`)).body.items
+  const copied = (): Promise<string> => page.evaluate(() => navigator.clipboard.readText())
+  const paste = async (text: string): Promise<void> => {
+    await page.evaluate((value) => navigator.clipboard.writeText(value), text)
+    await press('Control+v')
+  }
+
+  test('a range is selected by keys and by mouse, and copied in full length', async () => {
+    await cell('Name 0').click()
+    await press('Shift+ArrowDown', 'Shift+ArrowRight', 'Control+c')
+    await page.getByText('Copied 4 cells.').waitFor()
+    expect(await copied()).toBe('Name 0\t0\nName 1\t1')
+    await cell('p1').hover()
+    await page.mouse.down()
+    await cell('Name 2').hover()
+    await page.mouse.up()
+    expect(await page.locator('.data-cell.is-in-range').count()).toBe(4)
+    await cell('Name 0').click()
+    await page
+      .locator('.data-row')
+      .nth(1)
+      .locator('.data-cell')
+      .last()
+      .click({ modifiers: ['Shift'] })
+    await press('Control+c')
+    await page.getByText('Copied 8 cells.').waitFor()
+    expect(await copied()).toBe(`Name 0\t0\ttrue\t"Text ""0""\tand more"\nName 1\t1\tfalse\t${long}`)
+    await press('Control+a')
+    expect(await page.locator('.data-cell.is-in-range').count()).toBe(30)
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'data-range')
+    expectNoFaults(sheet)
+  })
+
+  test('cells are pasted over a range, and the change is undone', async () => {
+    await cell('Name 1').click()
+    await paste('First\t10\ttrue\r\n"Two\nlines"\t11\tfalse\r\n')
+    await page.getByText('6 cells of 2 records saved').waitFor()
+    expect((await stored()).slice(1, 3)).toMatchObject([
+      { name: 'First', price: 10, active: true, text: long },
+      { name: 'Two\nlines', price: 11, active: false },
+    ])
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('Undone.').waitFor()
+    expect((await stored()).slice(1, 3)).toMatchObject([
+      { name: 'Name 1', price: 1, active: false, text: long },
+      { name: 'Name 2', price: 2, active: true },
+    ])
+    expectNoFaults(sheet)
+  })
+
+  test('the first row of a range fills the others, and undo restores a long text', async () => {
+    await page.locator('.data-row').first().locator('.data-cell').last().click()
+    await press('Shift+ArrowDown', 'Shift+ArrowDown', 'Control+d')
+    await page.getByText('2 cells of 2 records saved').waitFor()
+    expect((await stored()).slice(0, 3).map(({ text }: { text: string }) => text)).toEqual(
+      Array(3).fill('Text "0"\tand more'),
+    )
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('Undone.').waitFor()
+    expect((await stored())[1].text).toBe(long)
+    expectNoFaults(sheet)
+  })
+
+  test('invalid cells are named before anything is changed', async () => {
+    await cell('Name 0').click()
+    await paste('A\tcheap\nB\t5')
+    const dialog = page.getByRole('dialog', { name: 'Change 3 cells?' })
+    await dialog.getByText('is not a number').waitFor()
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'data-paste')
+    expect((await stored())[0].name).toBe('Name 0')
+    await dialog.getByRole('button', { name: 'Change 3 cells' }).click()
+    await page.getByText('3 cells of 2 records saved').waitFor()
+    expect((await stored()).slice(0, 2)).toMatchObject([
+      { name: 'A', price: 0 },
+      { name: 'B', price: 5 },
+    ])
+    expectNoFaults(sheet)
+  })
+
+  test('records that were changed meanwhile, and values that the server refuses, are left and named', async () => {
+    sheet.allow(/4(?:00|12)/)
+    await server.service.patch(`${products}/p1`, { name: 'Theirs' })
+    await cell('Name 0').click()
+    await paste('A\t1\nB\t2\nC\t500\nD\t4')
+    const dialog = page.getByRole('dialog', { name: /cells? not saved/ })
+    await dialog.getByText('the record has changed').first().waitFor()
+    await dialog.getByText('p2').first().waitFor()
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'data-paste-refused')
+    expect((await stored()).slice(0, 4)).toMatchObject([
+      { name: 'A', price: 1 },
+      { name: 'Theirs', price: 1 },
+      { name: 'Name 2', price: 2 },
+      { name: 'D', price: 4 },
+    ])
+    expectNoFaults(sheet)
+  })
+
+  test('a viewer copies and changes nothing', async () => {
+    await signIn(sheet, server, 'viewer')
+    await page.reload()
+    await cell('Name 0').click()
+    await paste('A')
+    await press('Shift+ArrowDown', 'Control+d', 'Control+c')
+    await page.getByText('Copied 2 cells.').waitFor()
+    expect(await copied()).toBe('Name 0\nName 1')
+    expect((await stored())[0].name).toBe('Name 0')
+    expectNoFaults(sheet)
+  })
+})
