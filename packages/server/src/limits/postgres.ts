@@ -1,5 +1,5 @@
 /** Bounds of PostgreSQL: pool, queues, timeouts; and of the circuit breaker for engines on other machines. */
-import { MiB } from './units.ts'
+import { KiB, MiB } from './units.ts'
 
 // Engines on other machines
 /** Operations in flight without a completion for this long trigger a probe of the engine. */
@@ -15,6 +15,8 @@ export const circuitRetryMaxMs = 1000
 export const postgresConnectionsMax = 20
 /** Of these, connections shared by pipelined reads; the others are left to transactions. */
 export const postgresSharedConnectionsMax = 8
+/** Reads of one table and tick that leave together on one connection; few, since each waits for those before. */
+export const postgresBurstReads = 4
 /** Share of either kind of connections that statements on one table may use: a locked table blocks only itself. */
 export const postgresTableShare = 0.75
 /** Time limit for connecting. */
@@ -62,5 +64,21 @@ export const postgresRetriesMax = 10
 export const followedChangesMax = 1000
 /** Maximum bytes of those changes: each has a record twice, and all arrive in one reply. */
 export const followedBytesMax = 4 * MiB
+/** Groups of writes that share a transaction at a time, per table: one commits while others read and write. */
+export const sharedGroupsMax = 4
+/** Writes of a group: more save little, and each waits for all. */
+export const sharedWritesMax = 64
+/** By how much groups grow again with each that succeeds, after one that failed has halved them. */
+export const sharedGrowth = 1
+/** A group with more characters of parameters starts no further write. */
+export const sharedBytesMax = MiB
+/** `lock_timeout` of a group, whose other writes wait as well; below `deadlock_timeout`. */
+export const sharedLockMs = 250
+/** `statement_timeout` of a group, whose other writes wait as well. */
+export const sharedStatementMs = 2000
+/** Initial bytes of a connection's buffer for statements: those of one tick, as a rule. */
+export const wireBufferMinBytes = 16 * KiB
+/** A buffer that large values have grown beyond this is not kept. */
+export const wireBufferKeptBytes = 256 * KiB
 /** Idle connections are closed after this time: the database server has room for few. */
 export const postgresIdleMs = 60_000

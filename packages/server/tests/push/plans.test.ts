@@ -31,6 +31,7 @@ function recording(database: Database, statements: SqlText[]): Database {
   const recorded = (tx: Transaction): Transaction => ({
     all: (query) => tx.all(record(query)),
     run: (query) => tx.run(record(query)),
+    lockRow: (query, against) => tx.lockRow(record(query), against),
     send: (query) => tx.send(record(query)),
     lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),

@@ -3,7 +3,7 @@
  * pipelined. Every statement is prepared once per connection. Partitions connections between tables, so a locked table
  * takes a share of them, never all.
  */
-import pg from 'pg'
+import type pg from 'pg'
 import type { Log } from '../../base/log.ts'
 import type { DatabaseAddress } from '../../base/network/database-url.ts'
 import {
@@ -24,8 +24,9 @@ import type { EngineError } from '../sql/error.ts'
 import { createConnector } from './connect.ts'
 import type { FaultScope } from './errors.ts'
 import { ConnectionPool } from './pool.ts'
-import { type Answer, PooledConnection, type Prepared, type PreparedConnection } from './prepared-connection.ts'
+import { PooledConnection, type PreparedConnection } from './prepared-connection.ts'
 import { createSharedReads } from './shared-reads.ts'
+import type { Answer, Prepared } from './wire/wire.ts'
 
 export interface Connections {
   /** Sends a statement outside a transaction; `key` names the table it reads. */
@@ -37,14 +38,6 @@ export interface Connections {
    */
   withOwn<T>(key: string, work: (line: PreparedConnection) => Promise<T>): Promise<T>
   close(): Promise<void>
-}
-
-/** JSON stays text: features parse records themselves. */
-const jsonTypes: ReadonlySet<number> = new Set([pg.types.builtins.JSON, pg.types.builtins.JSONB])
-const asText = (value: unknown): unknown => value
-const types = {
-  getTypeParser: ((oid: number, format: 'text' | 'binary') =>
-    jsonTypes.has(oid) ? asText : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 }
 
 export interface ConnectionOptions {
@@ -69,10 +62,8 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     idle_in_transaction_session_timeout: postgresIdleTransactionMs,
     query_timeout: statementAnswerMs,
     keepAlive: true,
-    pipeline: true,
-    types,
   })
-  const lines = new WeakMap<pg.Client, PooledConnection>()
+  const lines = new Map<pg.Client, PooledConnection>()
   const pool = new ConnectionPool({
     connector,
     // One is reserved for the probe.
@@ -97,13 +88,18 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     if (!line) {
       line = new PooledConnection(client, circuit.load, report)
       lines.set(client, line)
+      client.on('end', () => lines.delete(client))
     }
     return line
   }
   const give = (line: PooledConnection): void => pool.give(line.client, !line.isSpent)
 
   const reads = createSharedReads({ take, give, limit: () => pool.limit })
-  const tick = setInterval(() => reads.tick(), circuitTickMs)
+  const tick = setInterval(() => {
+    reads.tick()
+    const nowMs = performance.now()
+    for (const line of lines.values()) line.expire(nowMs)
+  }, circuitTickMs)
   tick.unref()
 
   /** Per table: its share of the transaction connections. */

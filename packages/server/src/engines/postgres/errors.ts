@@ -4,6 +4,7 @@
  */
 import pg from 'pg'
 import { EngineError, type EngineErrorKind } from '../sql/error.ts'
+import { SkippedStatement } from './wire/wire.ts'
 
 /**
  * Scope of a failure. `statement`: that statement alone. `connection`: the connection is discarded and the server
@@ -76,6 +77,13 @@ export function sqlStateOf(error: unknown): string | null {
 /** A program error, such as a value that cannot be encoded: not a connection failure. */
 const isProgramError = (error: unknown): boolean => error instanceof TypeError || error instanceof RangeError
 
+/** The transaction is aborted: the server ignores statements until its end. */
+const abortedState = '25P02'
+
+/** Whether a statement failed only because an earlier one of its transaction had. */
+export const isConsequence = (error: unknown): boolean =>
+  error instanceof SkippedStatement || sqlStateOf(error) === abortedState
+
 /** `Key (slug)=(a) already exists.`: in every language, the first parentheses before `=` list the columns. */
 const uniqueDetail = /\(([^)]*)\)=\(/
 
@@ -84,7 +92,8 @@ const uniqueDetail = /\(([^)]*)\)=\(/
  * failure: the library has no type for those.
  */
 export function faultOf(error: unknown): { readonly error: unknown; readonly scope: FaultScope } {
-  if (error instanceof EngineError || isProgramError(error)) return { error, scope: 'statement' }
+  if (error instanceof EngineError || error instanceof SkippedStatement || isProgramError(error))
+    return { error, scope: 'statement' }
   if (!(error instanceof pg.DatabaseError)) {
     const { message } = error as Error
     return { error: new EngineError('unavailable', message, [], error), scope: 'connection' }

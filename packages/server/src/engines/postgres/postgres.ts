@@ -19,7 +19,7 @@ import { explainStatement, postgresPlan } from './query-plan.ts'
 import { createPostgresScans } from './scans.ts'
 import { watchServerHealth } from './server-health.ts'
 import { createStatements } from './statements.ts'
-import { createPostgresWriter } from './writer.ts'
+import { createPostgresWriter } from './writes/writer.ts'
 
 export interface PostgresOptions {
   /** A `postgres://` URL; with several hosts, the primary is used. */
@@ -61,7 +61,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
 
   async function read<Row>(instanceId: string | null, query: SqlText): Promise<Row[]> {
     const prepared = statements.prepare(query, instanceId)
-    return [...(await connections.read(prepared, prepared.table)).rows] as Row[]
+    return (await connections.read(prepared, prepared.table)).rows as Row[]
   }
 
   const databaseOf = (namespace: string, instanceId: string | null): Database => {
@@ -73,11 +73,11 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
       explain: async (query) => postgresPlan(await all(explainStatement(query))),
       scan: async <Row>(query: SqlText, options: ScanOptions) =>
         [...(await scans.read(query, instanceId, options))] as Row[],
-      write(work, { table, isMigration = false } = {}) {
+      write(work, { table, row, isMigration = false } = {}) {
         const key = table === undefined ? namespace : `${namespace}.${table}`
         return bounded(() => {
           server.checkWrites()
-          return writer.write({ instanceId, key, isMigration }, work)
+          return writer.write({ instanceId, key, row: table === undefined ? undefined : row, isMigration }, work)
         })
       },
       // The reply to a commit arrives once it is durable.

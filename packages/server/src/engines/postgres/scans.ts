@@ -5,8 +5,8 @@ import { createScanQueue, type ScanOptions, scanTimedOut } from '../sql/scan-que
 import type { SqlText } from '../sql/sql-text.ts'
 import type { Connections } from './connections.ts'
 import { canceledState, outOfRangeState, sqlStateOf } from './errors.ts'
-import type { Prepared } from './prepared-connection.ts'
 import type { Statements } from './statements.ts'
+import type { Prepared } from './wire/wire.ts'
 
 const begin: Prepared = { name: 'scan', text: 'BEGIN READ ONLY', values: [] }
 const commit: Prepared = { name: 'commit', text: 'COMMIT', values: [] }

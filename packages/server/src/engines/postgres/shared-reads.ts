@@ -4,6 +4,7 @@
  * connections, and statements behind one that ran into its lock timeout are sent again elsewhere.
  */
 import {
+  postgresBurstReads,
   postgresLockedMs,
   postgresSharedConnectionsMax,
   postgresStalledReadsMax,
@@ -12,7 +13,8 @@ import {
 import { EngineError } from '../sql/error.ts'
 import { destroyClient } from './connect.ts'
 import { lockTimeoutState, sqlStateOf } from './errors.ts'
-import type { Answer, PooledConnection, Prepared } from './prepared-connection.ts'
+import type { PooledConnection } from './prepared-connection.ts'
+import type { Answer, Prepared } from './wire/wire.ts'
 
 export interface SharedReadsOptions {
   readonly take: () => Promise<PooledConnection>
@@ -49,6 +51,7 @@ const lockedError = (cause?: unknown): EngineError =>
 export function createSharedReads({ take, give, limit }: SharedReadsOptions): SharedReads {
   const lockedUntilMs = new Map<string, number>()
   let shared: Shared[] = []
+  let burst: { readonly one: Shared; readonly key: string; left: number } | null = null
 
   function check(key: string): void {
     if (lockedUntilMs.size === 0) return
@@ -64,8 +67,26 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     return Math.max(1, Math.min(postgresSharedConnectionsMax, Math.floor(most * 0.4)))
   }
 
-  /** The connection with the fewest statements among those the table may use, or a new one within the limit. */
+  /**
+   * The connection of the table's last reads in this tick, for a few of them: they leave in one write, and wake one
+   * process of the server.
+   */
   function choose(key: string): Shared {
+    if (burst?.key === key && burst.left > 0 && !burst.one.isStalled && shared.includes(burst.one)) {
+      burst.left -= 1
+      return burst.one
+    }
+    const one = chooseAnew(key)
+    if (burst === null)
+      setImmediate(() => {
+        burst = null
+      })
+    burst = { one, key, left: postgresBurstReads - 1 }
+    return one
+  }
+
+  /** The connection with the fewest statements among those the table may use, or a new one within the limit. */
+  function chooseAnew(key: string): Shared {
     const most = connectionsMax()
     const share = Math.max(1, Math.floor(most * postgresTableShare))
     let carriers = 0

@@ -3,7 +3,7 @@ import { createLru } from '../../base/concurrency/lru.ts'
 import { statementAnswerMs } from '../../limits/postgres.ts'
 import { statementCacheEntriesMax } from '../../limits/sqlite.ts'
 import { instanceToken, type SqlText } from '../sql/sql-text.ts'
-import type { Prepared } from './prepared-connection.ts'
+import type { Prepared } from './wire/wire.ts'
 
 /** The port's `?` as `$1`, `$2`…; the instance token becomes `$1` wherever it stands. */
 interface Numbered {
@@ -11,6 +11,7 @@ interface Numbered {
   readonly text: string
   readonly hasInstance: boolean
   readonly table: string
+  readonly tables: ReadonlySet<string>
 }
 
 const tablePattern = /(?:FROM|INTO|UPDATE|JOIN) "(\w+)"\."(\w+)"/
@@ -20,18 +21,26 @@ const tableIn = (text: string): string => {
   return name === undefined ? '' : `${namespace}.${name}`
 }
 
+const qualifiedPattern = /"(\w+)"\."(\w+)"/g
+
+/** Every qualified name in a text, so at least its tables. */
+const tablesIn = (text: string): ReadonlySet<string> =>
+  new Set([...text.matchAll(qualifiedPattern)].map(([, namespace, name]) => `${namespace}.${name}`))
+
 const placeholders = /\?(?:instance)?/g
 
 function numberedText(text: string, name: string): Numbered {
   const hasInstance = text.includes(instanceToken.text)
   let count = hasInstance ? 1 : 0
   const renumbered = text.replace(placeholders, (found) => (found === instanceToken.text ? '$1' : `$${++count}`))
-  return { name, text: renumbered, hasInstance, table: tableIn(text) }
+  return { name, text: renumbered, hasInstance, table: tableIn(text), tables: tablesIn(text) }
 }
 
 export interface PreparedStatement extends Prepared {
   /** The first table in the text; empty if there is none. */
   readonly table: string
+  /** All names of tables in the text, as `namespace.table`, and perhaps others. */
+  readonly tables: ReadonlySet<string>
 }
 
 export interface Statements {
@@ -55,9 +64,9 @@ export function createStatements(): Statements {
 
   return {
     prepare({ text: source, values }, instanceId, answerMs = statementAnswerMs) {
-      const { name, text, hasInstance, table } = numbered(source)
+      const { name, text, hasInstance, table, tables } = numbered(source)
       if (hasInstance && instanceId === null) throw new Error('The statement needs an instance')
-      return { name, text, values: hasInstance ? [instanceId, ...values] : values, answerMs, table }
+      return { name, text, values: hasInstance ? [instanceId, ...values] : values, answerMs, table, tables }
     },
   }
 }

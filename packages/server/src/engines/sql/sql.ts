@@ -16,14 +16,22 @@ export interface Reader {
   all<Row = SqlRow>(query: SqlText): Promise<Row[]>
 }
 
+export type RowLock = 'change' | 'removal'
+
 export interface Transaction extends Reader {
   /** Runs a statement that writes; returns the number of rows changed. Throws `EngineError` `unique`. */
   run(query: SqlText): Promise<number>
   /**
-   * Sends a statement that writes, in order, without waiting for its result: saves a round trip to a remote database.
-   * If it fails, the transaction fails.
+   * The row that a query selects by its id, locked until the transaction ends: against every other write, or only
+   * against its removal. Null if there is none.
    */
-  send(query: SqlText): void
+  lockRow<Row = SqlRow>(query: SqlText, against: RowLock): Promise<Row | null>
+  /**
+   * Sends a statement that writes, in order, without waiting for its result: saves a round trip to a remote database.
+   * If it fails, the transaction fails, with what `explain` makes of the error; an engine that knows the result at once
+   * throws that.
+   */
+  send(query: SqlText, explain?: (error: unknown) => unknown): void
   /**
    * Takes a transaction-scoped advisory lock on each key and holds it until the transaction ends. All keys of one call
    * are locked in one fixed order, whatever the order of the arguments, so two calls cannot deadlock; pass all keys of
@@ -84,6 +92,11 @@ export interface WriteOptions {
    * own writes. Without it, the writes of a namespace share one partition.
    */
   readonly table?: string | undefined
+  /**
+   * The id of the only row of `table` that the work locks or writes, or null if it inserts rows with new ids. Such a
+   * write may share a transaction with writes of other rows. Undefined: it has one of its own.
+   */
+  readonly row?: string | null | undefined
   /**
    * True for schema changes: they wait for locks without limit and may take as long as building a large index takes.
    */

@@ -8,14 +8,19 @@ const rowsOfPage = (page: PageRows<unknown> | null): number | null => page?.rows
 const textOfPage = (query: PageQuery): string => plainPage(query).text
 const lengthOf = (rows: readonly unknown[]): number => rows.length
 const same = (count: number): number => count
+const countOf = (row: unknown): number => (row === null ? 0 : 1)
 
 const tracedTransaction = (tx: Transaction, trace: RequestTrace): Transaction => ({
   all: (query) =>
     trace.time('statement', query.text, () => tx.all(query), lengthOf) as ReturnType<typeof tx.all<never>>,
   run: (query) => trace.time('statement', query.text, () => tx.run(query), same),
-  send(query) {
+  lockRow: (query, against) =>
+    trace.time('statement', query.text, () => tx.lockRow(query, against), countOf) as ReturnType<
+      typeof tx.lockRow<never>
+    >,
+  send(query, explain) {
     trace.span('statement', query.text, trace.now())
-    tx.send(query)
+    tx.send(query, explain)
   },
   lock: (...keys) => (keys.length === 0 ? tx.lock() : trace.time('lock', keys.join(', '), () => tx.lock(...keys))),
   afterCommit: (hook) => tx.afterCommit(hook),

@@ -28,10 +28,17 @@ export class SqliteTransaction implements Transaction {
     return this.perform(query)
   }
 
-  send(query: SqlText): void {
+  /** The writing connection runs one transaction at a time: every row is locked already. */
+  async lockRow<Row>(query: SqlText): Promise<Row | null> {
+    const [row] = await this.all<Row>(query)
+    return row ?? null
+  }
+
+  send(query: SqlText, explain?: (error: unknown) => unknown): void {
     try {
       this.perform(query)
     } catch (error) {
+      if (explain) throw explain(error)
       this.failure ??= error
     }
   }

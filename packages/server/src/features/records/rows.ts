@@ -50,8 +50,6 @@ export interface TableRows {
   readonly insertMany: ((records: readonly NewRow[]) => Promise<SqlText>) | null
   /** Text fields with an index. */
   readonly indexedTexts: readonly string[]
-  /** Whether an index may reject the record after a change of these fields: a duplicate value or too long a text. */
-  mayBeRefused(record: Row, changed: readonly string[]): boolean
   /** Writes the named fields of the record. */
   update(record: CompleteRow, changed: readonly string[], version: number): SqlText
   /** What `update` writes, for a statement of one's own. */
@@ -65,9 +63,6 @@ export interface TableRows {
   /** The record without its hidden fields, unless `showsHidden`. */
   visible(record: RecordRow, showsHidden: boolean): RecordRow
 }
-
-/** Texts with no more characters in total fit in an index of every engine, which allows 2,704 bytes at least. */
-const indexedCharsMax = 500
 
 type Convert = (row: RecordRow) => void
 
@@ -170,12 +165,10 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
   if (table.schemaless) columnNames.push(extraColumn)
   const writtenColumns = [...columnNames, versionColumn]
   const insertText = insertTextOf(writtenColumns)
-  const unique = new Set([
+  const indexed = new Set([
     ...fields.filter((field) => field.unique).map((field) => field.name),
-    ...table.indexes.filter((index) => index.unique).flatMap((index) => index.fields),
+    ...table.indexes.flatMap((index) => index.fields),
   ])
-
-  const indexed = new Set([...unique, ...table.indexes.flatMap((index) => index.fields)])
   const indexedTexts = fields
     .filter(({ name, type }) => storedTypes[type] === 'text' && name !== 'id' && indexed.has(name))
     .map((field) => field.name)
@@ -220,12 +213,6 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     },
     insertMany: createInsertMany(table, dialect, columnNames, storedOf),
     indexedTexts,
-    mayBeRefused(record, changed) {
-      if (changed.some((fieldName) => unique.has(fieldName))) return true
-      if (!changed.some((fieldName) => indexedTexts.includes(fieldName))) return false
-      const chars = indexedTexts.reduce((sum, fieldName) => sum + String(record[fieldName] ?? '').length, 0)
-      return chars > indexedCharsMax
-    },
     assignments,
     update: (record, changed, next) => update(record.id as string, assignments(record, changed, next)),
     setVersion: (id, next) => update(id, sql`${versionColumn} = ${next}`),

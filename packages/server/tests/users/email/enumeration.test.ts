@@ -97,6 +97,10 @@ function recording(database: Database, texts: string[]): Database {
       texts.push(query.text)
       return tx.run(query)
     },
+    lockRow(query, against) {
+      texts.push(query.text)
+      return tx.lockRow(query, against)
+    },
     send(query) {
       texts.push(query.text)
       tx.send(query)

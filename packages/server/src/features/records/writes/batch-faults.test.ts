@@ -52,9 +52,13 @@ const failing = (tx: Transaction): Transaction => ({
     step()
     return tx.run(query)
   },
-  send(query) {
+  lockRow: async (query, against) => {
     step()
-    tx.send(query)
+    return tx.lockRow(query, against)
+  },
+  send(query, explain) {
+    step()
+    tx.send(query, explain)
   },
   lock: (...keys) => tx.lock(...keys),
   afterCommit: (hook) => tx.afterCommit(hook),

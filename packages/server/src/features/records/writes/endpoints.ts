@@ -6,6 +6,7 @@ import { booleanParam, flagParam, textParam } from '../../../http/input/query-sc
 import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { batchByFilterRecordsMax, batchOperationsMax } from '../../../limits/api.ts'
+import { readsOtherTables } from '../../../query/matches.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { common, type ResolveCall, recordSchema, tablePaths, writeScope } from '../table-endpoint.ts'
 import { batchShape, changeFound, findByFilter, parseBatch, parseByFilter, runBatch } from './batch.ts'
@@ -64,6 +65,10 @@ const byFilterReply = z.object({ processed: z.number(), succeeded: z.number() })
 /** The shape of responses without fields of records. */
 const plain = (): ResponseShape => ({ kind: 'plain' })
 
+/** The row of a write whose response shows it, unless the read rule makes the response read the table again. */
+const onlyRow = ({ permissions }: TableCall, id: string | null): string | null | undefined =>
+  readsOtherTables(permissions.read()) ? undefined : id
+
 export interface WriteEndpointsDeps {
   readonly resolve: ResolveCall
   readonly runWrite: RunWrite
@@ -114,7 +119,10 @@ function insertOne(deps: WriteEndpointsDeps, call: Call<unknown, Body>, table: T
     table,
     shapeOf,
     async (write) => respondWithRecord(write, { ...(await insertRecord(write, record)), sent }, 201),
-    { foresees: { operation: 'insert', rehearse: (write) => decideInsert(write, record) } },
+    {
+      foresees: { operation: 'insert', rehearse: (write) => decideInsert(write, record) },
+      row: onlyRow(table, record.hasOwnId ? (row.id as string) : null),
+    },
   )
 }
 
@@ -161,7 +169,10 @@ function updateEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
         table,
         shapeOf,
         async (write) => respondWithRecord(write, { ...(await updateRecord(write, id, patch, ifMatch)), sent }, 200),
-        { foresees: { operation: 'update', rehearse: (write) => updateRecord(write, id, patch, ifMatch) } },
+        {
+          foresees: { operation: 'update', rehearse: (write) => updateRecord(write, id, patch, ifMatch) },
+          row: onlyRow(table, id),
+        },
       )
     },
   })
@@ -182,9 +193,11 @@ function deleteEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
       const table = await resolve(call)
       required(table.permissions.delete(), call.caller)
       const ifMatch = call.headers.get('If-Match')
-      const remove = (write: Write): Promise<number> => deleteRecord(write, call.params.id ?? '', ifMatch)
+      const id = call.params.id ?? ''
+      const remove = (write: Write): Promise<number> => deleteRecord(write, id, ifMatch)
       return runWrite(call, table, plain, async (write) => respondWithRemoval(table, await remove(write)), {
         foresees: { operation: 'delete', rehearse: remove },
+        row: id,
       })
     },
   })

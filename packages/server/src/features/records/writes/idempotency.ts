@@ -134,15 +134,15 @@ function storedBody({ reply, brief }: WriteResponse): string | null {
   return text !== null && text.length > idempotencyResponseCharsMax ? brief() : text
 }
 
-async function store(
+function store(
   tx: Transaction,
   { table, nowMs }: Responses,
   { key, fingerprint }: IdempotencyKey,
   response: WriteResponse,
-): Promise<void> {
+): void {
   // An expired response may still be stored.
-  await tx.run(sql`DELETE FROM ${table} WHERE key = ${key}`)
-  await tx.run(
+  tx.send(sql`DELETE FROM ${table} WHERE key = ${key}`)
+  tx.send(
     sql`INSERT INTO ${table} (key, at, fingerprint, status, body)
       VALUES (${key}, ${nowMs}, ${fingerprint ?? ''}, ${response.reply.status}, ${storedBody(response)})`,
   )
@@ -158,13 +158,18 @@ const isStorable = (error: unknown): error is ApiError =>
  * response as `replay` shows it to the caller now.
  */
 export async function writeOnce(
-  { database, namespace, table }: { database: Database; namespace: string; table: string | undefined },
+  {
+    database,
+    namespace,
+    table,
+    row,
+  }: { database: Database; namespace: string; table: string | undefined; row?: string | null | undefined },
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
   work: (tx: Transaction) => Promise<WriteResponse>,
   replay: Replay,
 ): Promise<Reply> {
-  if (!key) return (await database.write(work, { table })).reply
+  if (!key) return (await database.write(work, { table, row })).reply
   const { dialect } = database
   const responses: Responses = { table: dialect.target(responsesOf(namespace)), dialect, replay, ...times }
   let isMismatch = false
@@ -177,10 +182,10 @@ export async function writeOnce(
         })
         if (stored) return stored
         const response = await work(tx)
-        await store(tx, responses, key, response)
+        store(tx, responses, key, response)
         return response
       },
-      { table },
+      { table, row },
     )
     return reply
   } catch (error) {
@@ -189,7 +194,7 @@ export async function writeOnce(
     const storeFailure = async (tx: Transaction): Promise<WriteResponse> => {
       const stored = await findStored(tx, responses, key)
       if (stored) return stored
-      await store(tx, responses, key, failure)
+      store(tx, responses, key, failure)
       return failure
     }
     // A rejected write must not create the database.

@@ -16,6 +16,7 @@ import {
   record,
   require,
   runIndexed,
+  sendIndexed,
   storedOf,
 } from './write.ts'
 import type { Stored, Write } from './write-context.ts'
@@ -89,7 +90,7 @@ async function insertDecided(write: Write, inserted: NewRecord): Promise<Stored>
   await require(write, call.permissions.insert(), row)
   await checkReferences(write, row, Object.keys(row), decision)
   const version = nextVersion(0, nowMs)
-  await runIndexed(write, call.rows.insert(row, version), row)
+  sendIndexed(write, call.rows.insert(row, version), row)
   const continued = inserted.hasOwnId ? (await continueVersions(write, [inserted])).get(id) : undefined
   const change = changeOf(call.table, id, null, row, continued ?? version)
   record(write, change)

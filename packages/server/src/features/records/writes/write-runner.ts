@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../../base/clock.ts'
 import type { DatabaseAddress, Reader, Transaction } from '../../../engines/sql/sql.ts'
+import type { SqlText } from '../../../engines/sql/sql-text.ts'
 import type { AuditedChange } from '../../../http/audited-change.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
@@ -44,6 +45,8 @@ export interface RunWriteOptions {
   /** Whether the write concerns other tables as well, so that it uses no single table's share of the connections. */
   readonly spansTables?: boolean
   readonly foresees?: Foreseen
+  /** See `WriteOptions`: the only row of the table that is locked or written. */
+  readonly row?: string | null | undefined
   /** Whether no hook runs before the write. */
   readonly skipsHooks?: boolean
   /** Whether an error is the response to a repeated request as well; true by default. */
@@ -74,7 +77,7 @@ export interface WriteRunnerDeps {
 export function createWriteRunner({ budget, onWrite, committed, removals, hooks, clock }: WriteRunnerDeps): RunWrite {
   const lockRows = createRowLocks()
   return (call, table, shapeOf, work, options = {}) => {
-    const { spansTables = false, foresees, skipsHooks = false, storesErrors = true } = options
+    const { spansTables = false, foresees, row, skipsHooks = false, storesErrors = true } = options
     const { database, address } = table
     const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
@@ -107,12 +110,19 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
       }
     }
     const run = (tx: Transaction): Promise<WriteResponse> => work(writeIn(tx, false))
-    const target = { database, namespace: address.namespace, table: spansTables ? undefined : table.table.name }
+    const isForeseen = foresees !== undefined && covers(foresees.operation)
+    const target = {
+      database,
+      namespace: address.namespace,
+      table: spansTables ? undefined : table.table.name,
+      // What its hooks have yet to decide is undone.
+      row: passes && !isForeseen ? undefined : row,
+    }
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)
     if (!passes) return writeOnce(target, key, times, run, replay)
     const attempt = () => writeOnce(target, key, times, passes.pass(run), replay)
-    if (!foresees || !covers(foresees.operation)) return passes.run(attempt, null)
+    if (!foresees || !isForeseen) return passes.run(attempt, null)
     const rehearse = async (): Promise<unknown> =>
       // A repeated request gets its response; its hooks have run.
       key && (await hasStored(target, key, times)) ? null : foresees.rehearse(writeIn(rehearsalOf(database), true))
@@ -131,6 +141,10 @@ const operations: readonly HookOperation[] = ['insert', 'update', 'delete']
 /** Reads as a transaction would, and writes nothing. */
 export const rehearsalOf = (database: Reader): Transaction => ({
   all: (query) => database.all(query),
+  async lockRow<Row>(query: SqlText) {
+    const [row] = await database.all<Row>(query)
+    return row ?? null
+  },
   run: async () => 1,
   send() {},
   async lock() {},

@@ -86,22 +86,31 @@ function indexTextTooLong(write: Write, row: RecordRow): Error {
 }
 
 /**
- * Runs a statement that an index may reject. Throws 409 for a duplicate, which names the fields only and so reveals
- * nothing else of a hidden row, and 400 for a text that is too long.
+ * The error for a statement that an index may have rejected: 409 for a duplicate, which names the fields only and so
+ * reveals nothing else of a hidden row, and 400 for a text that is too long.
  */
+function explainIndexed(write: Write, row: RecordRow, error: unknown): unknown {
+  if (!isOfIndex(error)) return error
+  if (error.kind === 'oversized') return indexTextTooLong(write, row)
+  if (error.columns.join() === write.conflictTarget) return new EngineError('conflict', error.message, [], error)
+  const data: FieldErrors = Object.fromEntries(
+    error.columns
+      .filter((name) => write.call.view.showsHidden || !write.call.table.hidden.has(name))
+      .map((name) => [fieldPath(write, name), { code: 'unique' as const, message: 'is already taken' }]),
+  )
+  return conflict('A record with this value already exists', data)
+}
+
+/** Sends a statement that an index may reject, which fails the transaction with 409 or 400. */
+export const sendIndexed = (write: Write, statement: SqlText, row: RecordRow): void =>
+  write.tx.send(statement, (error) => explainIndexed(write, row, error))
+
+/** As `sendIndexed`, and waits for the result. Throws 409 and 400. */
 export async function runIndexed(write: Write, statement: SqlText, row: RecordRow): Promise<void> {
   try {
     await write.tx.run(statement)
   } catch (error) {
-    if (!isOfIndex(error)) throw error
-    if (error.kind === 'oversized') throw indexTextTooLong(write, row)
-    if (error.columns.join() === write.conflictTarget) throw new EngineError('conflict', error.message, [], error)
-    const data: FieldErrors = Object.fromEntries(
-      error.columns
-        .filter((name) => write.call.view.showsHidden || !write.call.table.hidden.has(name))
-        .map((name) => [fieldPath(write, name), { code: 'unique' as const, message: 'is already taken' }]),
-    )
-    throw conflict('A record with this value already exists', data)
+    throw explainIndexed(write, row, error)
   }
 }
 
@@ -123,11 +132,11 @@ export async function checkReferences(
     const target = write.call.sibling(references)
     const visible = target.backEnd.condition(isByHook ? always : target.permissions.locate(), target.table)
     // Prevents deletion of the referenced record until the commit.
-    const { forReference } = target.backEnd.dialect
-    const found = await write.tx.all(
-      sql`SELECT 1 FROM ${target.rows.from} WHERE ${target.rows.name}."id" = ${id as string} AND ${visible}${forReference}`,
+    const found = await write.tx.lockRow(
+      sql`SELECT 1 FROM ${target.rows.from} WHERE ${target.rows.name}."id" = ${id as string} AND ${visible}`,
+      'removal',
     )
-    if (found.length > 0) continue
+    if (found) continue
     if (isByHook) throw decision.fail(`${name}: no such record in ${references}`)
     throw invalid({ [fieldPath(write, name)]: { code: 'reference', message: `no such record in ${references}` } })
   }
@@ -164,12 +173,11 @@ export function pretend(write: Write, change: Change): Stored {
   return storedOf(change)
 }
 
-async function findRow({ call, tx, locked, isRehearsal }: Write, id: string): Promise<VersionedRow | null> {
+async function findRow({ call, tx, locked }: Write, id: string): Promise<VersionedRow | null> {
   const known = locked?.get(id)
   if (known) return known
   if (!isRecordId(id)) return null
-  const query = call.rows.selectById(id)
-  const [row] = await tx.all<RecordRow>(isRehearsal ? query : sql`${query}${call.backEnd.dialect.forUpdate}`)
+  const row = await tx.lockRow<RecordRow>(call.rows.selectById(id), 'change')
   return row ? call.rows.versionedFromSql(row) : null
 }
 
@@ -232,8 +240,9 @@ export async function updateRow(
   }
   const version = nextVersion(versionBefore, write.nowMs)
   const statement = call.rows.update(after, changed, version)
-  if (call.rows.mayBeRefused(after, changed)) await runIndexed(write, statement, after)
-  else write.tx.send(statement)
+  // What the hooks have yet to change may be rejected now, and not then.
+  if (decision === null) await runIndexed(write, statement, after)
+  else sendIndexed(write, statement, after)
   const change = changeOf(call.table, before.id as string, before, after, version)
   if ((change.afterText as string).length > recordBytesMax) throw payloadTooLarge(recordBytesMax, 'record')
   record(write, change)

@@ -4,6 +4,7 @@
  * for one state of the object and one change of it, so an object that changes meanwhile is decided again.
  */
 import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
+import type { SqlText } from '../../../engines/sql/sql-text.ts'
 import { conflict } from '../../../errors.ts'
 import { hookAttemptsMax } from '../../../limits/writes.ts'
 import { type HookEvent, type HookOperation, HookRefusal, type NamespaceHooks } from '../../before-hooks.ts'
@@ -122,6 +123,10 @@ const operations: readonly HookOperation[] = ['insert', 'update', 'delete']
 /** Reads as a transaction would, and writes nothing. */
 const rehearsalOf = (database: Reader): Transaction => ({
   all: (query) => database.all(query),
+  async lockRow<Row>(query: SqlText) {
+    const [row] = await database.all<Row>(query)
+    return row ?? null
+  },
   run: async () => 1,
   send() {},
   async lock() {},

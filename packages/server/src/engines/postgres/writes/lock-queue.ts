@@ -4,7 +4,7 @@
  * to need, and runs again. Since a transaction never waits here while it has a connection or a key, and joins the
  * queues of all its keys at once, the queues cannot deadlock.
  */
-import { EngineError } from '../sql/error.ts'
+import { EngineError } from '../../sql/error.ts'
 
 /** Thrown into a transaction that must be rolled back and run again once its keys are free. */
 export class LockContention extends Error {}

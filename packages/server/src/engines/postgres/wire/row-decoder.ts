@@ -1,0 +1,52 @@
+/** Decodes rows into objects by the columns of their statement. */
+import pg from 'pg'
+import type { Column } from './message-reader.ts'
+
+const { builtins } = pg.types
+
+/** Texts of the port; JSON stays text, since features parse records themselves. */
+const textTypes: ReadonlySet<number> = new Set([
+  builtins.TEXT,
+  builtins.VARCHAR,
+  builtins.JSON,
+  builtins.JSONB,
+  builtins.INT8,
+])
+const numberTypes: ReadonlySet<number> = new Set([builtins.FLOAT8, builtins.FLOAT4, builtins.INT4, builtins.INT2])
+
+type Decode = (bytes: Buffer, start: number, end: number) => unknown
+
+const decodeText: Decode = (bytes, start, end) => bytes.toString('utf8', start, end)
+const decodeNumber: Decode = (bytes, start, end) => Number(bytes.toString('latin1', start, end))
+const decodeBoolean: Decode = (bytes, start) => bytes[start] === 0x74
+
+function decoderOf(type: number): Decode {
+  if (textTypes.has(type)) return decodeText
+  if (numberTypes.has(type)) return decodeNumber
+  if (type === builtins.BOOL) return decodeBoolean
+  const parse = pg.types.getTypeParser(type, 'text') as (text: string) => unknown
+  return (bytes, start, end) => parse(bytes.toString('utf8', start, end))
+}
+
+/** Decodes the content of a DataRow message. */
+export type DecodeRow = (bytes: Buffer, start: number) => Record<string, unknown>
+
+export function createRowDecoder(columns: readonly Column[]): DecodeRow {
+  const names = columns.map(({ name }) => name)
+  const decoders = columns.map(({ type }) => decoderOf(type))
+  return (bytes, start) => {
+    const row: Record<string, unknown> = {}
+    let at = start + 2
+    for (let index = 0; index < names.length; index++) {
+      const length = bytes.readInt32BE(at)
+      at += 4
+      const name = names[index] as string
+      if (length < 0) row[name] = null
+      else {
+        row[name] = (decoders[index] as Decode)(bytes, at, at + length)
+        at += length
+      }
+    }
+    return row
+  }
+}

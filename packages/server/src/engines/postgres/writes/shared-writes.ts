@@ -1,0 +1,126 @@
+/**
+ * Forms the groups of writes that share a transaction, per table. A few groups of a table run at a time: a write that
+ * arrives while none does starts one at once, and under load those that arrive meanwhile form the next.
+ */
+import {
+  postgresTableShare,
+  postgresWaitMs,
+  sharedGroupsMax,
+  sharedGrowth,
+  sharedWritesMax,
+} from '../../../limits/postgres.ts'
+import { writeQueueOperationsMax } from '../../../limits/sqlite.ts'
+import { EngineError } from '../../sql/error.ts'
+import type { Connections } from '../connections.ts'
+import type { PreparedConnection } from '../prepared-connection.ts'
+import type { Statements } from '../statements.ts'
+import { type Member, rowKeyOf, runGroup } from './group.ts'
+
+export interface SharedWritesDeps {
+  readonly connections: Connections
+  readonly statements: Statements
+  /** Runs a write in a transaction of its own, and reports its outcome. */
+  readonly runAlone: (line: PreparedConnection, member: Member) => Promise<void>
+}
+
+export interface SharedWrites {
+  /** Queues a write for a group. Throws `EngineError` `busy` if too many wait. */
+  add(member: Member): void
+}
+
+interface Waiting {
+  readonly member: Member
+  readonly sinceMs: number
+}
+
+/** The writes of a table. */
+interface Queue {
+  waiting: Waiting[]
+  groups: number
+  isScheduled: boolean
+  /** Writes of a group: fewer after a group that failed, since all of its writes run again. */
+  size: number
+  /** Rows that groups in progress write: the next writes of a row follow in a later group. */
+  readonly rows: Set<string>
+}
+
+const waitingMax = Math.floor(writeQueueOperationsMax * postgresTableShare)
+
+export function createSharedWrites({ connections, statements, runAlone }: SharedWritesDeps): SharedWrites {
+  const queues = new Map<string, Queue>()
+
+  function queueOf(key: string): Queue {
+    let queue = queues.get(key)
+    if (!queue) {
+      queue = { waiting: [], groups: 0, isScheduled: false, size: sharedWritesMax, rows: new Set() }
+      queues.set(key, queue)
+    }
+    return queue
+  }
+
+  /** A group starts at the end of the tick, with all writes of the tick. */
+  function schedule(key: string, queue: Queue): void {
+    if (queue.isScheduled || queue.groups >= sharedGroupsMax || queue.waiting.length === 0) return
+    queue.isScheduled = true
+    setImmediate(() => {
+      queue.isScheduled = false
+      const members = takeGroup(queue)
+      if (members.length > 0) void start(key, queue, members)
+    })
+  }
+
+  /** The longest waiting writes whose rows no group in progress writes. */
+  function takeGroup(queue: Queue): Member[] {
+    const tooOldMs = performance.now() - postgresWaitMs
+    const members: Member[] = []
+    const left: Waiting[] = []
+    for (const one of queue.waiting) {
+      const row = rowKeyOf(one.member)
+      if (members.length >= queue.size || (row !== null && queue.rows.has(row))) {
+        if (one.sinceMs > tooOldMs) left.push(one)
+        else one.member.reject(new EngineError('busy', 'A write waited too long for a transaction'))
+      } else members.push(one.member)
+    }
+    queue.waiting = left
+    return members
+  }
+
+  async function start(key: string, queue: Queue, members: readonly Member[]): Promise<void> {
+    const rows = members.map(rowKeyOf).filter((row) => row !== null)
+    queue.groups += 1
+    for (const row of rows) queue.rows.add(row)
+    // Those that are not in this group.
+    schedule(key, queue)
+    try {
+      await connections.withOwn(key, (line) => run(line, queue, members))
+    } catch (error) {
+      // No connection: nothing has run.
+      for (const member of members) member.reject(error)
+    } finally {
+      queue.groups -= 1
+      for (const row of rows) queue.rows.delete(row)
+      if (queue.groups === 0 && queue.waiting.length === 0 && queue.size === sharedWritesMax) queues.delete(key)
+      else schedule(key, queue)
+    }
+  }
+
+  async function run(line: PreparedConnection, queue: Queue, members: readonly Member[]): Promise<void> {
+    const [only] = members
+    if (members.length === 1 && only) return runAlone(line, only)
+    const { hasCommitted, rest } = await runGroup(line, statements, members)
+    const nowMs = performance.now()
+    queue.waiting.unshift(...rest.map((member) => ({ member, sinceMs: nowMs })))
+    queue.size = hasCommitted
+      ? Math.min(sharedWritesMax, queue.size + sharedGrowth)
+      : Math.max(1, Math.floor(queue.size / 2))
+  }
+
+  return {
+    add(member) {
+      const queue = queueOf(member.key)
+      if (queue.waiting.length >= waitingMax) throw new EngineError('busy', 'Too many writes of one table are waiting')
+      queue.waiting.push({ member, sinceMs: performance.now() })
+      schedule(member.key, queue)
+    },
+  }
+}
