@@ -45,13 +45,39 @@ interface Shared {
   readonly tables: Map<string, number>
 }
 
+/**
+ * The connection of a table's last reads in this tick, for a few of them: they leave in one write, and wake one process
+ * of the server.
+ */
+function createBursts(): {
+  next(key: string, usable: readonly Shared[]): Shared | null
+  begin(key: string, one: Shared): Shared
+} {
+  let burst: { readonly one: Shared; readonly key: string; left: number } | null = null
+  return {
+    next(key, usable) {
+      if (burst?.key !== key || burst.left === 0 || burst.one.isStalled || !usable.includes(burst.one)) return null
+      burst.left -= 1
+      return burst.one
+    },
+    begin(key, one) {
+      if (burst === null)
+        setImmediate(() => {
+          burst = null
+        })
+      burst = { one, key, left: postgresBurstReads - 1 }
+      return one
+    },
+  }
+}
+
 const lockedError = (cause?: unknown): EngineError =>
   new EngineError('busy', 'The table is locked by another session of the database', [], cause)
 
 export function createSharedReads({ take, give, limit }: SharedReadsOptions): SharedReads {
   const lockedUntilMs = new Map<string, number>()
   let shared: Shared[] = []
-  let burst: { readonly one: Shared; readonly key: string; left: number } | null = null
+  const bursts = createBursts()
 
   function check(key: string): void {
     if (lockedUntilMs.size === 0) return
@@ -67,26 +93,8 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     return Math.max(1, Math.min(postgresSharedConnectionsMax, Math.floor(most * 0.4)))
   }
 
-  /**
-   * The connection of the table's last reads in this tick, for a few of them: they leave in one write, and wake one
-   * process of the server.
-   */
-  function choose(key: string): Shared {
-    if (burst?.key === key && burst.left > 0 && !burst.one.isStalled && shared.includes(burst.one)) {
-      burst.left -= 1
-      return burst.one
-    }
-    const one = chooseAnew(key)
-    if (burst === null)
-      setImmediate(() => {
-        burst = null
-      })
-    burst = { one, key, left: postgresBurstReads - 1 }
-    return one
-  }
-
   /** The connection with the fewest statements among those the table may use, or a new one within the limit. */
-  function chooseAnew(key: string): Shared {
+  function choose(key: string): Shared {
     const most = connectionsMax()
     const share = Math.max(1, Math.floor(most * postgresTableShare))
     let carriers = 0
@@ -146,7 +154,7 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
 
   async function send(statement: Prepared, key: string, isRepeated = false): Promise<Answer> {
     check(key)
-    const one = choose(key)
+    const one = bursts.next(key, shared) ?? bursts.begin(key, choose(key))
     begin(one, key)
     let line: PooledConnection | undefined
     try {

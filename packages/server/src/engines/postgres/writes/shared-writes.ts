@@ -44,6 +44,10 @@ interface Queue {
   readonly rows: Set<string>
 }
 
+const grow = (queue: Queue): void => {
+  queue.size = Math.min(sharedWritesMax, queue.size + sharedGrowth)
+}
+
 const waitingMax = Math.floor(writeQueueOperationsMax * postgresTableShare)
 
 export function createSharedWrites({ connections, statements, runAlone }: SharedWritesDeps): SharedWrites {
@@ -106,13 +110,16 @@ export function createSharedWrites({ connections, statements, runAlone }: Shared
 
   async function run(line: PreparedConnection, queue: Queue, members: readonly Member[]): Promise<void> {
     const [only] = members
-    if (members.length === 1 && only) return runAlone(line, only)
+    if (members.length === 1 && only) {
+      await runAlone(line, only)
+      grow(queue)
+      return
+    }
     const { hasCommitted, rest } = await runGroup(line, statements, members)
     const nowMs = performance.now()
     queue.waiting.unshift(...rest.map((member) => ({ member, sinceMs: nowMs })))
-    queue.size = hasCommitted
-      ? Math.min(sharedWritesMax, queue.size + sharedGrowth)
-      : Math.max(1, Math.floor(queue.size / 2))
+    if (hasCommitted) grow(queue)
+    else queue.size = Math.max(1, Math.floor(queue.size / 2))
   }
 
   return {
