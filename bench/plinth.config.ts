@@ -45,5 +45,6 @@ export default defineConfig({
       few: { access: files },
     },
   },
+  limits: { writeBytes: 2 ** 40 },
   rateLimits: { db: unlimited, storage: unlimited, auth: unlimited, signin: unlimited, signup: unlimited },
 })
