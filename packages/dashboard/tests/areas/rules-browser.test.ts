@@ -177,6 +177,12 @@ describeInBrowser('Rules in the dashboard', 'rules in the dashboard', (program) 
       as: claims('ada', { org: 'other' }),
     })
     expect(tenant).toMatchObject({ title: 'Denied 403', clauses: { instance: 'false' } })
+    // A filter is a list of conditions, as the API takes it.
+    const filter = JSON.stringify([['title', '==', 'Radium']])
+    expect(await answerTo({ operation: 'list', id: 'public', filter, sort: 'createdAt:desc' })).toMatchObject({
+      title: 'Allowed 200',
+      clauses: { read: 'true · published true', filter: 'false · title "Polonium"' },
+    })
     // Without a record nothing is decided.
     expect(await answerTo({ operation: 'list' })).toMatchObject({ title: 'Allowed 200', clauses: { read: 'open' } })
     expectNoFaults(sheet)

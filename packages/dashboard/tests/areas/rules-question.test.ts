@@ -41,7 +41,7 @@ const drafts: readonly Draft[] = texts.flatMap((text) =>
           source,
           id: `id${text}`.trim(),
           row: JSON.stringify({ [text]: text }),
-          filter: JSON.stringify({ title: text }),
+          filter: JSON.stringify([['title', '==', text]]),
           sort: text.startsWith('a') ? '-title' : '',
         }),
       ),

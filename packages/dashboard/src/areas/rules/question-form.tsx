@@ -131,7 +131,7 @@ function RecordFields({
           <div className="rules-group">
             <JsonField
               label="Filter"
-              placeholder={'{ "published": true }'}
+              placeholder={'[["published", "==", true]]'}
               value={draft.filter}
               problem={problems.filter}
               onChange={(filter) => onChange({ filter })}

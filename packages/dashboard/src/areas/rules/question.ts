@@ -108,12 +108,24 @@ export function paramsOf(draft: Draft): Readonly<Record<string, string | null>> 
 /** How long a text may be in the URL, so that all of it stays below what servers accept as a request line. */
 const encodedMax = 4000
 
-function problemOf(text: string): string | null {
+function problemOf(text: string, parse: (text: string) => string | null = objectProblem): string | null {
   if (text.trim() === '') return null
   if (new URLSearchParams({ text }).toString().length > encodedMax)
     return 'Too long for an address that can be shared. Use “plinth rules explain” instead.'
+  return parse(text)
+}
+
+function objectProblem(text: string): string | null {
   const parsed = parseObject(text)
   return 'problem' in parsed ? parsed.problem : null
+}
+
+function filterProblem(text: string): string | null {
+  try {
+    return Array.isArray(JSON.parse(text)) ? null : 'Must be a list of conditions, such as [["published", "==", true]].'
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
 }
 
 export interface Problems {
@@ -126,7 +138,7 @@ export interface Problems {
 export const problemsOf = (draft: Draft): Problems => ({
   claims: draft.caller === 'claims' ? problemOf(draft.claims) : null,
   row: hasRow(draft) ? problemOf(draft.row) : null,
-  filter: draft.operation === 'list' ? problemOf(draft.filter) : null,
+  filter: draft.operation === 'list' ? problemOf(draft.filter, filterProblem) : null,
 })
 
 /** What the question needs before it is complete; null if nothing. */
