@@ -213,6 +213,10 @@ const markers = {
     begin: '<!-- measured queries: begin (written by `npm run bench -- --queries --write`) -->',
     end: '<!-- measured queries: end -->',
   },
+  overload: {
+    begin: '<!-- measured overload: begin (written by `npm run bench -- --overload --write`) -->',
+    end: '<!-- measured overload: end -->',
+  },
   kv: {
     begin: '<!-- measured key-value: begin (written by `npm run bench -- --kv --write`) -->',
     end: '<!-- measured key-value: end -->',

@@ -14,6 +14,7 @@ import { runAnalytics } from './analytics/analytics.ts'
 import { runClient } from './client/client.ts'
 import { clientPlan } from './client/plan.ts'
 import { runFunctions } from './functions/functions.ts'
+import { runOverload } from './overload/overload.ts'
 import { runOnPostgres } from './postgres/postgres.ts'
 import { runQueries } from './queries/queries.ts'
 import {
@@ -193,6 +194,7 @@ function run(options: Options): Promise<string> {
   if (part === 'client') return runClient(clientPlan(plan, options.quick))
   if (part === 'functions') return runFunctions(plan, options.quick)
   if (part === 'queries') return runQueries(plan, options.quick)
+  if (part === 'overload') return runOverload(plan, onSeeded)
   if (part === 'users') return runUsers(plan, onSeeded)
   if (part === 'analytics') return runAnalytics(plan, options.quick, onSeeded)
   if (part === 'postgres') return runOnPostgres({ sizes, scenarios: chosen, plan, onProgress: onSeeded })

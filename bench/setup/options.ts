@@ -22,6 +22,7 @@ const fixedRuns: ReadonlySet<string> = new Set([
   'client',
   'functions',
   'queries',
+  'overload',
 ])
 
 const help = `npm run bench -- [options]
@@ -49,6 +50,7 @@ const help = `npm run bench -- [options]
                           minutes
   --queries               related records and aggregates over a million rows, beside hand-written SQL and PocketBase:
                           about four minutes
+  --overload              ten times what the server can do of mixed requests, from eight callers: 10 seconds
   --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
                           the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
   --write                 update the tables of docs/benchmarks.md
@@ -91,6 +93,7 @@ export function parseOptions(args: string[]): Options {
       sql: { type: 'boolean', default: false },
       functions: { type: 'boolean', default: false },
       queries: { type: 'boolean', default: false },
+      overload: { type: 'boolean', default: false },
       analytics: { type: 'boolean', default: false },
       quick: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -109,6 +112,7 @@ export function parseOptions(args: string[]): Options {
     'client',
     'functions',
     'queries',
+    'overload',
     'postgres',
   ] as const
   const [part = 'sqlite', other] = runs.filter((name) => values[name])
@@ -195,6 +199,11 @@ const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> 
   queries: {
     full: { rows: '1k', rounds: 3, seconds: 2, warmupSeconds: 0.5 },
     quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
+  },
+  // `rows` is not used here.
+  overload: {
+    full: { rows: '1k', rounds: 1, seconds: 5, warmupSeconds: 1 },
+    quick: { rows: '1k', rounds: 1, seconds: 3, warmupSeconds: 1 },
   },
   kv: {
     full: { rows: '10k', rounds: 3, seconds: 1, warmupSeconds: 0.5 },

@@ -9,7 +9,7 @@ import { type Data, type Engines, migrate, openDatabases, openEngines } from './
 import { type Features, openFeatures } from './app/features.ts'
 import { every, type Jobs, openJobs } from './app/jobs.ts'
 import { Listener } from './app/listener.ts'
-import { registerJobMetrics, registerSocketMetrics } from './app/metrics.ts'
+import { registerAdmissionMetrics, registerJobMetrics, registerSocketMetrics } from './app/metrics.ts'
 import { systemClock } from './base/clock.ts'
 import { createUuid7 } from './base/crypto/ids.ts'
 import type { Config } from './config/config.ts'
@@ -42,6 +42,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { metrics } = context
   for (const feature of features.all) feature.metrics?.(metrics)
   registerSocketMetrics(metrics, features.sockets)
+  registerAdmissionMetrics(metrics, context.admission)
   const { api, sockets, users, analytics, dashboard } = features
   listener.open({
     api,

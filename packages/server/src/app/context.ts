@@ -1,5 +1,6 @@
 /** What all parts of the app share: settings, clock, log, metrics and the configuration in force. */
 import { type Clock, systemClock } from '../base/clock.ts'
+import { AdmissionControl } from '../base/concurrency/admission-control.ts'
 import type { HashCost } from '../base/crypto/argon2.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { RecentLog } from '../base/recent-log.ts'
@@ -36,6 +37,8 @@ export interface DataContext {
 
 export interface AppContext extends DataContext {
   readonly metrics: Metrics
+  /** Of expensive requests. */
+  readonly admission: AdmissionControl
   readonly passwordCost: HashCost
   readonly mayEndLastOwner: boolean
   readonly substitutes: Substitutes
@@ -53,6 +56,7 @@ export function createDataContext(options: AppOptions): DataContext {
 export const createContext = (options: AppOptions): AppContext => ({
   ...createDataContext(options),
   metrics: createMetrics(),
+  admission: options.substitutes?.admission ?? new AdmissionControl(),
   passwordCost: options.passwordCost ?? passwordCost,
   mayEndLastOwner: options.mayEndLastOwner ?? false,
   substitutes: options.substitutes ?? {},

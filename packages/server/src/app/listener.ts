@@ -66,7 +66,7 @@ export class Listener {
   }
 
   #serve({ api, ...parts }: ServedApi): Served {
-    const { config, settings, clock, log, metrics } = this.#context
+    const { config, settings, clock, log, metrics, admission } = this.#context
     const { socketEndpoints, dashboardEndpoints } = api
     return {
       endpoints: config.dashboard === null ? api.endpoints : [...api.endpoints, ...dashboardEndpoints],
@@ -75,6 +75,7 @@ export class Listener {
         ...parts,
         log,
         metrics,
+        admission,
         serviceKeys: createServiceKeys(config.serviceKeys, clock),
         cors: createCors({ mode: config.mode, origins: config.cors.origins }),
         trustProxy: settings.trustProxy,

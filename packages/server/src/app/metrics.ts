@@ -1,5 +1,6 @@
 /** Registers the metrics of sockets and jobs. */
 
+import type { AdmissionControl } from '../base/concurrency/admission-control.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Sockets } from '../http/sockets/sockets.ts'
 import type { JobCounts, Jobs } from './jobs.ts'
@@ -9,6 +10,16 @@ export function registerSocketMetrics(metrics: Metrics, sockets: Sockets): void 
   metrics.gauge('sockets_open', 'Open WebSockets.', () => sockets.size)
   metrics.gauge('sockets_pending', 'Unauthenticated WebSockets.', () => sockets.pendingSize)
   metrics.counter('sockets_slow_closed_total', 'WebSockets closed as slow consumers.', () => sockets.slowCloses)
+}
+
+/** Registers the metrics of expensive requests. */
+export function registerAdmissionMetrics(metrics: Metrics, admission: AdmissionControl): void {
+  metrics.gauge('expensive_requests_waiting', 'Expensive requests that wait to begin.', () => admission.waiting)
+  metrics.counter(
+    'expensive_requests_refused_total',
+    'Expensive requests refused under overload.',
+    () => admission.refused,
+  )
 }
 
 /** Registers the metrics of background jobs. */

@@ -1,4 +1,5 @@
 /** What tests put in place of the server's ways to the outside, so that nothing is sent. */
+import type { AdmissionControl } from '../base/concurrency/admission-control.ts'
 import type { BoundedFetch } from '../engines/fetch/bounded-fetch.ts'
 import type { Mails } from '../engines/mail/mail.ts'
 import type { PushRecorder } from '../features/push/recorded-sending.ts'
@@ -12,6 +13,8 @@ export interface Substitutes {
   readonly webhookFetch?: BoundedFetch
   /** In place of the folder with the built page of the dashboard. */
   readonly dashboardFolder?: string
+  /** In place of admission by the time of the processor. */
+  readonly admission?: AdmissionControl
   /** The address of a server that answers the requests of `ctx.fetch`; see `host/relayed-fetch`. */
   readonly fetchRelay?: string
 }

@@ -1,6 +1,7 @@
 /** Runs an endpoint: authorization and validation, then its handler. */
 import { z } from 'zod'
 import type { Caller, ViewedUser } from '../access/caller.ts'
+import type { AdmissionControl } from '../base/concurrency/admission-control.ts'
 import { ApiError, notFound, withHeaders } from '../errors.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
 import { type Audit, isAudited } from './audit.ts'
@@ -8,6 +9,7 @@ import type { Endpoint, OpenCall, Reply } from './endpoint.ts'
 import { hasNoBody, readJsonObject } from './input/body.ts'
 import { createQueryReader, validate } from './input/validate.ts'
 import type { RequestContext } from './request-context.ts'
+import { admit } from './security/admit.ts'
 import { authorize } from './security/authorization.ts'
 import { requireRecentAdministrator, viewedHeaders } from './security/dashboard-access.ts'
 import { authenticateAgain, type IdentifyParts, identify } from './security/identify.ts'
@@ -20,6 +22,7 @@ export interface PreparedEndpoint {
 
 export interface CallParts extends IdentifyParts {
   readonly audit: Audit
+  readonly admission: AdmissionControl
 }
 
 /** The schema of endpoints without query parameters. */
@@ -36,7 +39,7 @@ export function callEndpoint(
   prepared: PreparedEndpoint,
   context: RequestContext,
 ): Reply | Promise<Reply> {
-  const { mountedAt } = prepared.endpoint
+  const { mountedAt, isExpensive } = prepared.endpoint
   if (mountedAt !== undefined) context.path = context.path.slice(mountedAt.length)
   const run = (caller: Caller): Reply | Promise<Reply> => {
     context.caller = caller
@@ -45,7 +48,12 @@ export function callEndpoint(
     const recheck = isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null
     const viewed = viewedUser(caller)
     const answer = (): Reply | Promise<Reply> => runEndpoint(prepared, context, recheck, parts)
-    return viewed ? naming(viewed, answer) : answer()
+    const runNow = (): Reply | Promise<Reply> => (viewed ? naming(viewed, answer) : answer())
+    if (isExpensive === undefined) return runNow()
+    const waitForAdmission = () => admit(parts.admission, context)
+    if (isExpensive === 'by query') context.admit = waitForAdmission
+    const admitted = isExpensive === true ? waitForAdmission() : undefined
+    return admitted ? admitted.then(runNow) : runNow()
   }
   const caller = identify(parts, prepared.endpoint, context)
   return caller instanceof Promise ? caller.then(run) : run(caller)

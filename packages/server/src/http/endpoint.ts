@@ -63,12 +63,18 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly setIdleSeconds?: (seconds: number) => void
   /** For endpoints whose body is not JSON. */
   readonly rawBody: RequestBody
+  /**
+   * Waits until an expensive request may go on (`base/concurrency/admission-control`); undefined where it may at once.
+   * For endpoints that are expensive by query; absent for the others, and for requests of the server's own code.
+   */
+  readonly admit?: () => Promise<void> | undefined
   /** Adds to the audit log what a request has changed; absent where the request is not recorded. */
   readonly audit?: (change: AuditedChange) => void
 }
 
 /** A handler's argument whose query, body and caller are filled in step by step. */
 export interface OpenCall extends Call {
+  admit?: () => Promise<void> | undefined
   audit?: (change: AuditedChange) => void
   path: string
   query: unknown
@@ -166,6 +172,11 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly textMembers?: readonly string[]
   /** Responses may contain a token or another secret and are sent with `Cache-Control: no-store`. */
   readonly isSecret?: true
+  /**
+   * Whether a request takes milliseconds of the event loop or of another bounded resource: such requests begin round
+   * robin over callers, and are refused first under overload. `by query`: the handler decides, and calls `admit`.
+   */
+  readonly isExpensive?: true | 'by query'
   /** Idle timeout of the connection while the request is processed; default `connectionIdleSeconds`. */
   readonly answerSeconds?: number
   /** Successful responses for OpenAPI, by status. */

@@ -5,6 +5,7 @@ import type { UserCaller } from '../access/caller.ts'
 import { userCaller } from '../access/callers.test.ts'
 import { createServiceKeys } from '../access/service-keys.ts'
 import { manualClock } from '../base/clock.ts'
+import { AdmissionControl } from '../base/concurrency/admission-control.ts'
 import { createLog } from '../base/log.ts'
 import { parseTrustProxy } from '../base/network/address.ts'
 import { createMemoryCluster } from '../engines/cluster/memory.ts'
@@ -65,6 +66,7 @@ interface Options extends SocketProofs {
   readonly bodyBytesMax?: number
   readonly unread?: UnreadResponsesOptions
   readonly idleSeconds?: number
+  readonly admission?: AdmissionControl
 }
 
 const open: (() => Promise<void>)[] = []
@@ -95,6 +97,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
     parts: {
       log,
       metrics,
+      admission: options.admission ?? new AdmissionControl(),
       limiter: createRateLimiter(createMemoryCluster({ clock }), () => fewOfAll),
       serviceKeys: createServiceKeys(keys, clock),
       authenticate,

@@ -232,3 +232,26 @@ export const pendingRequestsShare = 1 / 4
 export const crowdedIdleSeconds = 5
 /** Downloads tracked for the shorter timeout. */
 export const rememberedDownloadsMax = 4096
+
+// Overload: when expensive requests wait for a later round of the event loop, and when they are refused
+/**
+ * Time of a round of the event loop after which further expensive requests wait for the next one. A point read that
+ * arrives meanwhile waits for that and for one expensive step, which is at most `slowReadMs`: half of the 50 ms that
+ * its 99th percentile may have. As long as a batch of reads (`readBatchMs`).
+ */
+export const expensiveSliceMs = 5
+/** How long an expensive request waits: a burst is served, such as a page full of charts or parallel batches. */
+export const expensiveWaitMs = 5000
+/**
+ * Where every expensive request has waited longer than four slices for 100 ms (the interval of CoDel, RFC 8289: about
+ * the longest round trip of a client), more are coming than the server can do. A caller then has at most two requests
+ * waiting, one that is next and one behind it, and further ones are refused at once, while their clients still wait; a
+ * request that waits among those of many callers is refused in time for another attempt.
+ */
+export const expensiveStanding = { targetMs: 4 * expensiveSliceMs, afterMs: 100, waitMs: 200, waitingPerCaller: 2 }
+/** Maximum expensive requests that wait: about as many as are served in `expensiveWaitMs` at 5 ms each. */
+export const expensiveWaitingMax = 1024
+/** Of these, the maximum of a caller; beyond it they are rejected with 429. */
+export const expensiveWaitingPerCallerMax = 256
+/** `Retry-After` of a refused request is drawn from 1 to this, so that clients do not return all at once. */
+export const retryAfterSecondsMax = 3

@@ -108,6 +108,11 @@ export const slowReadTimeoutMs = 30_000
 export const slowReadsWaitingMax = 256
 /** Of these, the maximum per caller, who may load a page of many lists; beyond it they are rejected with 429. */
 export const slowReadsWaitingPerCallerMax = 32
+/**
+ * Where every slow read has waited a quarter of a second for a second, there are more than the threads can do: a caller
+ * then has a page of lists waiting, and what would wait longer than its client is refused.
+ */
+export const slowReadsStanding = { targetMs: 250, afterMs: 1000, waitMs: 10_000, waitingPerCaller: 4 }
 export const readerThreadsMax = 4
 /** Maximum files a reader thread keeps open. */
 export const readerFilesMax = 16
@@ -134,3 +139,8 @@ export const scansWaitingMax = 64
 export const scansWaitingPerCallerMax = 16
 /** How long a scan waits before it is rejected with 503: a few others at their time limit. */
 export const scanWaitMs = 10_000
+/**
+ * Where every scan has waited a second for as long as two take at their time limit, there are more than can be run: one
+ * waits only as long as four others take, and callers have two waiting.
+ */
+export const scanStanding = { targetMs: 1000, afterMs: 4000, waitMs: 8000, waitingPerCaller: 2 }

@@ -65,3 +65,33 @@ test('an entry that waits too long is refused, and work that fails frees its slo
   await expect(queue.enter('a', never, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
   expect(await queue.enter('a', never, async () => 'free')).toBe('free')
 })
+
+test('[OVERLOAD-4] a queue in which every entry waits too long is kept short until one begins in time', async () => {
+  let nowMs = 0
+  const standing = { targetMs: 10, afterMs: 100, waitMs: 60_000, waitingPerCaller: 1 }
+  const queue = createFairQueue({ ...bounds, standing }, () => nowMs)
+  const ends: (() => void)[] = []
+  const enter = (caller: string): Promise<void> =>
+    queue.enter(caller, never, () => new Promise<void>((resolve) => ends.push(resolve)))
+  const first = enter('a')
+  const waiting = [enter('a'), enter('a')]
+  nowMs = 101
+  await expect(enter('a')).rejects.toEqual(new QueueFullError('all'))
+  const other = enter('b')
+  // Two begin late, and one in time.
+  const endNext = async (): Promise<void> => {
+    ends.shift()?.()
+    await Promise.resolve()
+    await Promise.resolve()
+  }
+  for (const one of [first, waiting[0]]) {
+    await endNext()
+    await one
+  }
+  nowMs = 110
+  await endNext()
+  await other
+  waiting.push(enter('a'), enter('a'))
+  for (let at = 0; at < 4; at++) await endNext()
+  await Promise.all(waiting)
+})

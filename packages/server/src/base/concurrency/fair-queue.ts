@@ -1,12 +1,14 @@
 /**
  * A bounded queue in front of a few slots for expensive work. Round robin over callers: one with many entries delays
- * another by one entry per slot, not by all of them.
+ * another by one entry per slot, not by all of them. While entries wait too long, the queue is kept short ("controlled
+ * delay"): what has waited longer than its client is served for nothing.
  */
+import { RoundRobin } from './round-robin.ts'
 
 export interface FairQueue {
   /**
    * Runs `work` once a slot is free, synchronously if one is. Throws `QueueFullError` at a bound, `QueueTimeoutError`
-   * after `waitMs` in the queue, and the reason of `signal` if it aborts while waiting, which removes the entry.
+   * where it has waited too long, and the reason of `signal` if it aborts while waiting, which removes the entry.
    */
   enter<T>(caller: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>
 }
@@ -18,6 +20,18 @@ export interface FairQueueBounds {
   readonly waitingPerCaller: number
   /** Null if the entries' signals bound the wait. */
   readonly waitMs: number | null
+  readonly standing?: Standing
+}
+
+/**
+ * A queue in which every entry has waited longer than `targetMs` for `afterMs` is no burst (as in CoDel, RFC 8289).
+ * From then on, new entries wait `waitMs` at most, and a caller has at most `waitingPerCaller` of them.
+ */
+export interface Standing {
+  readonly targetMs: number
+  readonly afterMs: number
+  readonly waitMs: number
+  readonly waitingPerCaller: number
 }
 
 /** The queue is full, for this caller or for all. */
@@ -35,32 +49,55 @@ export class QueueTimeoutError extends Error {
   }
 }
 
-export function createFairQueue(bounds: FairQueueBounds): FairQueue {
-  /** Entries by caller; the first caller is next. */
-  const waiting = new Map<string, Set<() => void>>()
-  let count = 0
-  let running = 0
+/** The bounds of a queue, which are tighter while every entry waits too long. */
+export class ControlledDelay {
+  readonly #bounds: Omit<FairQueueBounds, 'running'>
+  /** When the queue was last empty, or an entry began in time. */
+  #goodAtMs = 0
 
-  function remove(caller: string, entry: () => void): void {
-    const entries = waiting.get(caller)
-    if (!entries?.delete(entry)) return
-    count -= 1
-    if (entries.size === 0) waiting.delete(caller)
+  constructor(bounds: Omit<FairQueueBounds, 'running'>) {
+    this.#bounds = bounds
   }
+
+  /**
+   * How long an entry may wait that is added to `size` others, of which `ofCaller` are its caller's. Throws
+   * `QueueFullError`.
+   */
+  add(size: number, ofCaller: number, nowMs: number): number | null {
+    const { waiting, waitingPerCaller, waitMs, standing } = this.#bounds
+    if (size === 0) this.#goodAtMs = nowMs
+    if (ofCaller >= waitingPerCaller) throw new QueueFullError('caller')
+    if (size >= waiting) throw new QueueFullError('all')
+    if (!standing || nowMs - this.#goodAtMs <= standing.afterMs) return waitMs
+    if (ofCaller >= standing.waitingPerCaller) throw new QueueFullError('all')
+    return standing.waitMs
+  }
+
+  /** An entry that was added at `addedAtMs` begins. */
+  begin(addedAtMs: number, nowMs: number): void {
+    if (nowMs - addedAtMs <= (this.#bounds.standing?.targetMs ?? 0)) this.#goodAtMs = nowMs
+  }
+}
+
+/** `elapsedMs` is monotonic. */
+export function createFairQueue(bounds: FairQueueBounds, elapsedMs = (): number => performance.now()): FairQueue {
+  const waiting = new RoundRobin<() => void>()
+  const delay = new ControlledDelay(bounds)
+  let running = 0
 
   /** Resolves with a slot. */
   function wait(caller: string, signal: AbortSignal): Promise<void> {
-    const entries = waiting.get(caller) ?? new Set()
-    if (entries.size >= bounds.waitingPerCaller) throw new QueueFullError('caller')
-    if (count >= bounds.waiting) throw new QueueFullError('all')
+    const addedAtMs = elapsedMs()
+    const waitMs = delay.add(waiting.size, waiting.sizeOf(caller), addedAtMs)
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(timer)
         signal.removeEventListener('abort', onAbort)
-        remove(caller, begin)
+        waiting.delete(caller, begin)
       }
       const begin = (): void => {
         leave()
+        delay.begin(addedAtMs, elapsedMs())
         resolve()
       }
       const onAbort = (): void => {
@@ -71,26 +108,17 @@ export function createFairQueue(bounds: FairQueueBounds): FairQueue {
         leave()
         reject(new QueueTimeoutError())
       }
-      const timer = bounds.waitMs === null ? undefined : setTimeout(onTimeout, bounds.waitMs)
+      const timer = waitMs === null ? undefined : setTimeout(onTimeout, waitMs)
       signal.addEventListener('abort', onAbort)
-      entries.add(begin)
-      waiting.set(caller, entries)
-      count += 1
+      waiting.add(caller, begin)
     })
   }
 
-  /** Passes the slot to the next caller's first entry and moves that caller to the end of the round. */
+  /** Passes the slot to the first entry of the next caller. */
   function passOn(): void {
-    const [next] = waiting
-    if (!next) {
-      running -= 1
-      return
-    }
-    const [caller, entries] = next
-    const [begin] = entries
-    waiting.delete(caller)
-    if (entries.size > 1) waiting.set(caller, entries)
-    begin?.()
+    const begin = waiting.shift()
+    if (begin) begin()
+    else running -= 1
   }
 
   return {

@@ -3,7 +3,7 @@
  * over callers.
  */
 import { createFairQueue, QueueFullError, QueueTimeoutError } from '../../base/concurrency/fair-queue.ts'
-import { scansWaitingMax, scansWaitingPerCallerMax, scanWaitMs } from '../../limits/sqlite.ts'
+import { scanStanding, scansWaitingMax, scansWaitingPerCallerMax, scanWaitMs } from '../../limits/sqlite.ts'
 import { EngineError } from './error.ts'
 
 /** Who scans, and for how long a scan may run. Its time in the queue does not count. */
@@ -37,6 +37,7 @@ export function createScanQueue(running: number): ScanQueue {
     waiting: scansWaitingMax * running,
     waitingPerCaller: scansWaitingPerCallerMax * running,
     waitMs: scanWaitMs,
+    standing: scanStanding,
   })
   const { signal } = new AbortController()
   return {

@@ -140,6 +140,7 @@ export function createAnalyticsEndpoints(deps: AnalyticsEndpointDeps): readonly 
     }),
     endpoint({
       name: 'analytics.query',
+      isExpensive: true,
       method: 'GET',
       paths: ['/api/analytics/query'],
       tag,
@@ -159,6 +160,7 @@ export function createAnalyticsEndpoints(deps: AnalyticsEndpointDeps): readonly 
     }),
     endpoint({
       name: 'analytics.events',
+      isExpensive: true,
       method: 'GET',
       paths: ['/api/analytics/events'],
       tag,

@@ -35,6 +35,7 @@ const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 export const createSqlEndpoint = (databases: SqlDatabases): Endpoint =>
   endpoint({
     name: 'sql.exec',
+    isExpensive: true,
     method: 'POST',
     changes: ({ query }) => !isSelection(query),
     paths: ['/api/sql/:database'],

@@ -59,6 +59,7 @@ export function createVectorEndpoints({ indexes, rows, writes, queries }: Vector
   return [
     endpoint({
       name: 'vector.perform',
+      isExpensive: true,
       method: 'POST',
       paths: ['/api/vector/:index'],
       tag: 'Vector',

@@ -5,10 +5,16 @@
  */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { createFairQueue, type FairQueue, QueueFullError } from '../../../base/concurrency/fair-queue.ts'
+import {
+  createFairQueue,
+  type FairQueue,
+  QueueFullError,
+  QueueTimeoutError,
+} from '../../../base/concurrency/fair-queue.ts'
 import { releaseHandles } from '../../../base/files/open-files.ts'
 import {
   readerThreadsMax,
+  slowReadsStanding,
   slowReadsWaitingMax,
   slowReadsWaitingPerCallerMax,
   slowReadTimeoutMs,
@@ -81,6 +87,7 @@ const threadsMax = (): number => Math.max(1, Math.min(readerThreadsMax, availabl
 
 /** The error for a caller when the queue is full. */
 function refusalOf(error: unknown, isShared: boolean): unknown {
+  if (error instanceof QueueTimeoutError) return new EngineError('busy', 'A slow read waited too long')
   if (!(error instanceof QueueFullError)) return error
   return error.bound === 'caller' && !isShared
     ? new EngineError('crowded', 'Too many slow requests of yours are waiting')
@@ -103,13 +110,14 @@ export class ReaderThreads {
       waiting: slowReadsWaitingMax * most,
       waitingPerCaller: slowReadsWaitingPerCallerMax * most,
       waitMs: null,
+      standing: slowReadsStanding,
     })
   }
 
   /**
    * Reads from the file in a thread. Without a `caller`, the reads of a file share one queue. Throws `EngineError`:
-   * `crowded` when too many reads of the caller are pending, `busy` when too many in total, `unavailable` after the
-   * time limit.
+   * `crowded` when too many reads of the caller are pending, `busy` when too many in total or after too long a wait,
+   * `unavailable` after the time limit.
    */
   read(path: string, read: ThreadRead, caller?: string): Promise<PageRows<SqlRow>> {
     const key = keyOf(path, read)

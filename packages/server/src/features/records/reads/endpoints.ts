@@ -148,12 +148,45 @@ export interface ReadEndpointsDeps extends ListDeps {
 /** Counts in the database, so that there is a statement to explain. */
 const uncached = { count: countRows }
 
+function aggregateEndpoint(resolve: ResolveCall, aggregates: Aggregates): Endpoint {
+  return endpoint({
+    ...viewable,
+    name: 'records.aggregate',
+    isExpensive: true,
+    method: 'GET',
+    paths: tablePaths('/aggregate'),
+    summary: 'Group and aggregate records',
+    description:
+      'Groups by fields, by `hour`, `day`, `week`, `month` or `year` in a time zone, or by `bucket`; without `group` one group. A query that takes longer than 2 seconds is refused with `query-timeout`.',
+    scope: readScope,
+    query: aggregateQuery,
+    answerSeconds: aggregateAnswerSeconds,
+    replies: {
+      200: {
+        description: 'The groups, each with its keys and measures',
+        schema: z.object({
+          groups: z.array(recordSchema),
+          truncated: z.boolean().meta({ description: 'Whether there are more groups' }),
+          explain: explanation,
+        }),
+      },
+    },
+    errors: [404],
+    handle: async (call) => {
+      const { filter, filters, orFilter, orFilters, explain } = call.query
+      const explainable = { filter, filters, orFilter, orFilters, explain }
+      return explained(await resolve(call), explainable, (table) => aggregates.aggregate(table, call.query))
+    },
+  })
+}
+
 export function createReadEndpoints({ resolve, aggregates, ...listDeps }: ReadEndpointsDeps): readonly Endpoint[] {
   const { totals, limits } = listDeps
   return [
     endpoint({
       ...viewable,
       name: 'records.list',
+      isExpensive: 'by query',
       method: 'GET',
       paths: tablePaths(),
       summary: 'List records',
@@ -163,7 +196,10 @@ export function createReadEndpoints({ resolve, aggregates, ...listDeps }: ReadEn
       query: listQuery,
       replies: { 200: { description: 'A page of records', schema: page } },
       errors: [404],
-      handle: async (call) => explained(await resolve(call), call.query, (table) => list(table, call.query, listDeps)),
+      handle: async (call) =>
+        explained(await resolve(call), call.query, (table) =>
+          list(table, call.query, { ...listDeps, admit: call.admit }),
+        ),
     }),
     endpoint({
       ...viewable,
@@ -185,6 +221,7 @@ export function createReadEndpoints({ resolve, aggregates, ...listDeps }: ReadEn
     endpoint({
       ...viewable,
       name: 'records.search',
+      isExpensive: true,
       method: 'GET',
       paths: tablePaths('/search'),
       summary: 'Full-text search',
@@ -197,34 +234,7 @@ export function createReadEndpoints({ resolve, aggregates, ...listDeps }: ReadEn
       handle: async (call) =>
         explained(await resolve(call), call.query, (table) => search(table, call.query, { totals, limits })),
     }),
-    endpoint({
-      ...viewable,
-      name: 'records.aggregate',
-      method: 'GET',
-      paths: tablePaths('/aggregate'),
-      summary: 'Group and aggregate records',
-      description:
-        'Groups by fields, by `hour`, `day`, `week`, `month` or `year` in a time zone, or by `bucket`; without `group` one group. A query that takes longer than 2 seconds is refused with `query-timeout`.',
-      scope: readScope,
-      query: aggregateQuery,
-      answerSeconds: aggregateAnswerSeconds,
-      replies: {
-        200: {
-          description: 'The groups, each with its keys and measures',
-          schema: z.object({
-            groups: z.array(recordSchema),
-            truncated: z.boolean().meta({ description: 'Whether there are more groups' }),
-            explain: explanation,
-          }),
-        },
-      },
-      errors: [404],
-      handle: async (call) => {
-        const { filter, filters, orFilter, orFilters, explain } = call.query
-        const explainable = { filter, filters, orFilter, orFilters, explain }
-        return explained(await resolve(call), explainable, (table) => aggregates.aggregate(table, call.query))
-      },
-    }),
+    aggregateEndpoint(resolve, aggregates),
     endpoint({
       ...viewable,
       name: 'records.get',

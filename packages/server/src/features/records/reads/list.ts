@@ -28,6 +28,7 @@ import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
 import { isRecordId } from '../writes/input.ts'
+import { scansTable } from './explain/suggest-index.ts'
 import { pageWithIncluded } from './include/included-replies.ts'
 import { type Included, includingReader, parseInclude } from './include/parse-include.ts'
 import { measured } from './measured.ts'
@@ -53,6 +54,8 @@ export interface ListDeps {
   readonly limits: ResponseLimits
   /** Keeps the forms of lists in sampled requests; absent for rehearsals. */
   readonly samples?: Pick<ReadSamples, 'add'>
+  /** See `Call`. */
+  readonly admit?: (() => Promise<void> | undefined) | undefined
 }
 
 function parseSelection(call: TableCall, query: ListQuery): Selection {
@@ -85,9 +88,12 @@ function checkedList(query: ListQuery): CheckedList {
   return { list, bytes: JSON.stringify(list).length * 3 + checkBytes }
 }
 
+const isFiltered = ({ filter, filters, orFilter, orFilters }: ListQuery): boolean =>
+  (filter ?? filters ?? orFilter ?? orFilters) !== undefined
+
 /**
  * Lists in the paging mode that the parameters select. Throws 400 naming the parameter, 401/403 if the read rule denies
- * every row.
+ * every row. A list that no index serves waits for its admission.
  */
 export async function list(call: TableCall, query: ListQuery, deps: ListDeps): Promise<Reply> {
   const byCursor = query.after !== undefined || query.before !== undefined
@@ -97,6 +103,7 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
   const selection = parseSelection(call, query)
   if (currentTrace()) deps.samples?.add(call, selection.condition, selection.sort)
   const window = windowOf(query)
+  if (scansTable(call.table, selection, isFiltered(query))) await deps.admit?.()
   // A check does not cover the total.
   if (selection.checked) return listFrom(call, selection, window.limit, 'after', '', deps)
   if (query.after !== undefined) return listFrom(call, selection, window.limit, 'after', query.after, deps)

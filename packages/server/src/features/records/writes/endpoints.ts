@@ -207,6 +207,7 @@ function batchEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDe
   return endpoint({
     ...common,
     name: 'records.batch',
+    isExpensive: true,
     method: 'POST',
     paths: tablePaths('/batch'),
     summary: 'Insert, update and delete in one transaction',
@@ -237,6 +238,7 @@ function batchByFilterEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpo
   return endpoint({
     ...common,
     name: 'records.batchByFilter',
+    isExpensive: true,
     method: 'POST',
     paths: tablePaths('/batch-by-filter'),
     summary: 'Update or delete the records a filter selects',

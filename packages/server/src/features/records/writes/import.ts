@@ -61,6 +61,7 @@ export function createImportEndpoint({ resolve, runWrite, generate, log }: Impor
     ...common,
     credentials: 'service',
     name: 'records.import',
+    isExpensive: true,
     method: 'POST',
     paths: tablePaths('/batch/import'),
     summary: 'Import records',

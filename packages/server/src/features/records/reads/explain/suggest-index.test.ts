@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { allOf, anyOf, type Expr } from '../../../../query/expr.ts'
 import { defaultSort, type Sort } from '../../../../query/sort.ts'
 import type { Field, Table } from '../../../../query/table.ts'
-import { suggestIndex } from './suggest-index.ts'
+import { scansTable, suggestIndex } from './suggest-index.ts'
 
 const field = (name: string, type: Field['type'] = 'string'): [string, Field] => [
   name,
@@ -62,4 +62,26 @@ test('an index that starts with the fields makes another one superfluous', () =>
       ['a', 'c', 'b'],
     ]),
   ).toEqual(['a', 'b', 'c'])
+})
+
+test('a list scans where no index narrows or sorts it', () => {
+  const unique: Field = { name: 'd', type: 'string', required: false, unique: true }
+  const indexed = {
+    fields: new Map([...table.fields, ['id', { ...unique, name: 'id' }], ['d', unique]]),
+    indexes: [{ fields: ['a', 'b'], unique: false }],
+  }
+  const scans = (parts: readonly Expr[], sort = defaultSort, isFiltered = true): boolean =>
+    scansTable(indexed, { condition: allOf(parts), sort }, isFiltered)
+  const mixed: Sort = sortBy('a').map((key, at) => ({ ...key, descending: at === 1 }))
+  for (const parts of [[is('a')], [above('a'), is('c')], [is('d')], [is('id'), is('c')]])
+    expect(scans(parts)).toBe(false)
+  for (const parts of [[is('b')], [is('c'), above('e')], [anyOf([is('a'), is('c')])]]) expect(scans(parts)).toBe(true)
+  // The condition of a rule alone.
+  expect(scans([is('c')], defaultSort, false)).toBe(false)
+  expect([scans([], sortBy('a'), false), scans([], sortBy('c'), false), scans([], mixed, false)]).toEqual([
+    false,
+    true,
+    true,
+  ])
+  expect(scans([is('d')], sortBy('c'))).toBe(false)
 })

@@ -72,3 +72,25 @@ export function suggestIndex(
   const boundCount = Math.min(bound.length, fieldsMax)
   return present.some((fields) => serves(fields, wanted, boundCount)) ? null : wanted
 }
+
+/**
+ * Whether no index narrows the rows or has them in order: then every row may be visited or sorted. The condition of a
+ * rule alone, which most rows satisfy, is not a reason. By the declared fields only: the engine may know better.
+ */
+export function scansTable(
+  table: Pick<Table, 'fields' | 'indexes'>,
+  { condition, sort }: { readonly condition: Expr; readonly sort: Sort },
+  isFiltered: boolean,
+): boolean {
+  const starts = new Set(table.indexes.map(({ fields }) => fields[0]))
+  const isIndexed = (name: string): boolean => {
+    const field = table.fields.get(name)
+    return starts.has(name) || field?.unique === true || field?.references !== undefined || field?.index === true
+  }
+  const parts = conjuncts(condition)
+  const narrowed = [...boundFields(parts), ...rangeFields(parts)]
+  if (narrowed.some(isIndexed) || parts.some((part) => part.kind === 'geo' && isIndexed(part.field))) return false
+  const [first] = sortedFields(sort)
+  const isById = sort.length === 1
+  return first === undefined ? isFiltered || !isById : !isIndexed(first)
+}

@@ -49,6 +49,7 @@ export function transactionEndpoint({
   return endpoint({
     ...common,
     name: 'records.transaction',
+    isExpensive: true,
     method: 'POST',
     paths: ['/api/db/:namespace/transaction', '/api/db/:namespace/:instanceId/transaction'],
     summary: 'Change several tables in one transaction',
