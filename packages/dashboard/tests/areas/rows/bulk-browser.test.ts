@@ -120,7 +120,7 @@ describeInBrowser('Bulk changes of the dashboard', 'bulk changes', (program) => 
     await takeScreenshots(sheet, 'data-bulk-refused')
     await dialog.getByRole('button', { name: 'Close' }).last().click()
     await page.getByText('1 record', { exact: true }).waitFor()
-    expect(await count([['views', '==', 7]])).toBe(600)
+    expect(await count([['views', '==', 7]])).toBe(599)
     expectNoFaults(sheet)
   })
 
