@@ -1,11 +1,11 @@
 /** Importing users in a real browser: files with hashes, what is refused, and texts that look like markup. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
-import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
-import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
-import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
-import { xssPayloads } from '../harness/xss-payloads.ts'
+import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
+import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { openSignedIn, type SignedIn } from '../../harness/signed-in.ts'
+import { xssPayloads } from '../../harness/xss-payloads.ts'
 
 describeInBrowser('Importing users in the dashboard', 'importing users', (program) => {
   let browser: Browser

@@ -1,11 +1,11 @@
 /** The area "Users" in a real browser, against a real server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
-import { adminUsers, auth } from '../../../server/tests/harness/users/accounts.ts'
-import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
-import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
-import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
+import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
+import { adminUsers, auth } from '../../../../server/tests/harness/users/accounts.ts'
+import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { openSignedIn, type SignedIn } from '../../harness/signed-in.ts'
 
 const password = 'a password of an application user'
 const payload = '<img src=x onerror="alert(1)">'
