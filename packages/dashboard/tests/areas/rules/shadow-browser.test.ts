@@ -1,13 +1,13 @@
 /** Shadow runs of the area "Rules" in a real browser, against a real server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { buildDashboard } from '../../../../scripts/build/dashboard.ts'
-import { or } from '../../../server/src/access/filter.ts'
-import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
-import { startServer, type TestServer } from '../../../server/tests/harness/server.ts'
-import { adminUsers, unlimitedRates } from '../../../server/tests/harness/users/accounts.ts'
-import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
-import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
+import { buildDashboard } from '../../../../../scripts/build/dashboard.ts'
+import { or } from '../../../../server/src/access/filter.ts'
+import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
+import { startServer, type TestServer } from '../../../../server/tests/harness/server.ts'
+import { adminUsers, unlimitedRates } from '../../../../server/tests/harness/users/accounts.ts'
+import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../../harness/browser.ts'
+import { openSignedIn, type SignedIn } from '../../harness/signed-in.ts'
 
 type Auth = { id: string } | null
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { diffLines, patchOf } from '../../src/areas/rules/shadow/line-diff.ts'
+import { diffLines, patchOf } from '../../../src/areas/rules/shadow/line-diff.ts'
 
 const marked = (before: string, after: string): string[] =>
   diffLines(before, after).map(({ kind, text }) => `${{ same: ' ', removed: '-', added: '+' }[kind]}${text}`)
