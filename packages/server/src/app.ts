@@ -7,7 +7,7 @@ import { closeInTime } from './app/closing.ts'
 import { type AppContext, type AppOptions, createContext, createDataContext } from './app/context.ts'
 import { type Data, type Engines, migrate, openDatabases, openEngines } from './app/engines.ts'
 import { type Features, openFeatures } from './app/features.ts'
-import { every, type Jobs, openJobs } from './app/jobs.ts'
+import { type Jobs, openJobs } from './app/jobs.ts'
 import { Listener } from './app/listener.ts'
 import { registerAdmissionMetrics, registerJobMetrics, registerSocketMetrics } from './app/metrics.ts'
 import { systemClock } from './base/clock.ts'
@@ -64,8 +64,8 @@ export async function openApp(options: AppOptions): Promise<App> {
 function openAllJobs({ settings, clock, log }: AppContext, { sql, cluster }: Engines, { all }: Features): Jobs {
   return openJobs(
     [
-      { name: 'sql.checkpointIdle', schedule: every(walQuietCheckMs), run: sql.checkpointIdle, perNode: true },
-      ...all.flatMap((feature) => feature.jobs ?? []).map((job) => ({ ...job, schedule: every(job.intervalMs) })),
+      { name: 'sql.checkpointIdle', intervalMs: walQuietCheckMs, run: sql.checkpointIdle, perNode: true },
+      ...all.flatMap((feature) => feature.jobs ?? []),
     ],
     // The embedded engine has a single node, even if it shares a Redis with others.
     { leases: settings.databaseUrl === null ? null : cluster, holder: createUuid7(clock)(), clock, log },

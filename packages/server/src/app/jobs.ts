@@ -12,12 +12,6 @@ import type { Leases } from '../engines/cluster/cluster.ts'
 import type { HousekeepingJob } from '../features/feature.ts'
 import { jobClockSkewMs, jobDrainMs, jobJitterMaxMs, jobLeaseMs, jobRunMaxMs } from '../limits/jobs.ts'
 
-/** A feature's job with its schedule. */
-export interface Job extends Omit<HousekeepingJob, 'intervalMs'> {
-  /** A cron pattern in UTC, optionally with seconds first; see `every`. */
-  readonly schedule: string
-}
-
 /** Counters of a job since the start. */
 export interface JobCounts {
   readonly name: string
@@ -77,17 +71,14 @@ const planByCron: Plan = (schedule, call) => {
 }
 
 /** The maximum random delay of a run. */
-function jitterOf(schedule: string): number {
-  const [first = 0, second = 0] = new Cron(schedule, { paused: true, ...inUtc }).nextRuns(2).map(Number)
-  return Math.min((second - first) / 10, jobJitterMaxMs)
-}
+const jitterOf = (intervalMs: number): number => Math.min(intervalMs / 10, jobJitterMaxMs)
 
-/** Starts the scheduler. Throws `TypeError` for an invalid schedule. */
-export function openJobs(jobs: readonly Job[], deps: JobsDeps): Jobs {
+/** Starts the scheduler. Throws `RangeError` for an interval that `every` refuses. */
+export function openJobs(jobs: readonly HousekeepingJob[], deps: JobsDeps): Jobs {
   const { plan = planByCron } = deps
   const closing = new AbortController()
   const runners = jobs.map((job) => createRunner(job, deps, closing.signal))
-  const stops = runners.map(({ job, runScheduled }) => plan(job.schedule, runScheduled))
+  const stops = runners.map(({ job, runScheduled }) => plan(every(job.intervalMs), runScheduled))
 
   return {
     counts: runners.map(({ counts }) => counts),
@@ -105,7 +96,7 @@ export function openJobs(jobs: readonly Job[], deps: JobsDeps): Jobs {
 }
 
 interface Runner {
-  readonly job: Job
+  readonly job: HousekeepingJob
   ownLease(): string | null
   readonly counts: JobCounts
   /** Runs the job if this node gets the lease; does nothing while the previous run is in progress. */
@@ -114,10 +105,10 @@ interface Runner {
   ended(): Promise<void>
 }
 
-function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
+function createRunner(job: HousekeepingJob, deps: JobsDeps, closing: AbortSignal): Runner {
   const { clock, log, random = Math.random } = deps
   const counts: JobCounts = { name: job.name, runs: 0, failures: 0, seconds: 0, lastSuccessMs: 0 }
-  const jitterMs = jitterOf(job.schedule)
+  const jitterMs = jitterOf(job.intervalMs)
   const jobLease = createJobLease(job, deps, jitterMs + jobClockSkewMs)
   let running: Promise<void> | null = null
 
@@ -179,7 +170,7 @@ interface JobLease {
 
 /** The lease is kept for `keptMs` after a run, so that nodes with a later jitter do not run the job again. */
 function createJobLease(
-  { name, perNode = false }: Job,
+  { name, perNode = false }: HousekeepingJob,
   { leases, holder, log, leaseMs = jobLeaseMs }: JobsDeps,
   keptMs: number,
 ): JobLease {

@@ -2,27 +2,6 @@
 import { suggest } from '../config/issues.ts'
 import { version } from '../version.ts'
 import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageError } from './command.ts'
-import { auditCommand } from './commands/audit.ts'
-import { backupCommand } from './commands/backups/backup.ts'
-import { restoreCommand } from './commands/backups/restore.ts'
-import { verifyCommand } from './commands/backups/verify.ts'
-import { devCommand } from './commands/dev.ts'
-import { doctorCommand } from './commands/doctor.ts'
-import { explainCommand } from './commands/explain.ts'
-import { exportCommand } from './commands/export.ts'
-import { functionsCommand } from './commands/functions.ts'
-import { importCommand } from './commands/import.ts'
-import { initCommand } from './commands/init.ts'
-import { keysCommand } from './commands/keys.ts'
-import { migrateCommand } from './commands/migrate.ts'
-import { roomsCommand } from './commands/rooms.ts'
-import { rulesCommand } from './commands/rules.ts'
-import { secretsCommand } from './commands/secrets.ts'
-import { startCommand } from './commands/start.ts'
-import { testCommand } from './commands/test.ts'
-import { tokenCommand } from './commands/token.ts'
-import { typesCommand } from './commands/types.ts'
-import { usersCommand } from './commands/users.ts'
 import { describeFailure } from './failure.ts'
 
 const helpCommand: Command = {
@@ -30,8 +9,8 @@ const helpCommand: Command = {
   summary: 'Show what a command does',
   operands: ['[command]'],
   options: {},
-  run({ operands: [name], terminal }) {
-    terminal.out(name === undefined ? formatOverview() : formatHelp(getCommand(name)))
+  async run({ operands: [name], terminal }) {
+    terminal.out(name === undefined ? await formatOverview() : formatHelp(await getCommand(name)))
     return 0
   },
 }
@@ -46,31 +25,32 @@ const versionCommand: Command = {
   },
 }
 
-const commands: readonly Command[] = [
-  devCommand,
-  startCommand,
-  initCommand,
-  migrateCommand,
-  typesCommand,
-  usersCommand,
-  auditCommand,
-  keysCommand,
-  secretsCommand,
-  roomsCommand,
-  functionsCommand,
-  importCommand,
-  exportCommand,
-  explainCommand,
-  rulesCommand,
-  tokenCommand,
-  testCommand,
-  backupCommand,
-  restoreCommand,
-  verifyCommand,
-  doctorCommand,
-  helpCommand,
-  versionCommand,
-]
+/** Each loads its module when it is called: a server does not need those of the others. */
+const commands: Readonly<Record<string, () => Command | Promise<Command>>> = {
+  dev: async () => (await import('./commands/dev.ts')).devCommand,
+  start: async () => (await import('./commands/start.ts')).startCommand,
+  init: async () => (await import('./commands/init.ts')).initCommand,
+  migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,
+  types: async () => (await import('./commands/types.ts')).typesCommand,
+  users: async () => (await import('./commands/users.ts')).usersCommand,
+  audit: async () => (await import('./commands/audit.ts')).auditCommand,
+  keys: async () => (await import('./commands/keys.ts')).keysCommand,
+  secrets: async () => (await import('./commands/secrets.ts')).secretsCommand,
+  rooms: async () => (await import('./commands/rooms.ts')).roomsCommand,
+  functions: async () => (await import('./commands/functions.ts')).functionsCommand,
+  import: async () => (await import('./commands/import.ts')).importCommand,
+  export: async () => (await import('./commands/export.ts')).exportCommand,
+  explain: async () => (await import('./commands/explain.ts')).explainCommand,
+  rules: async () => (await import('./commands/rules.ts')).rulesCommand,
+  token: async () => (await import('./commands/token.ts')).tokenCommand,
+  test: async () => (await import('./commands/test.ts')).testCommand,
+  backup: async () => (await import('./commands/backups/backup.ts')).backupCommand,
+  restore: async () => (await import('./commands/backups/restore.ts')).restoreCommand,
+  verify: async () => (await import('./commands/backups/verify.ts')).verifyCommand,
+  doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
+  help: () => helpCommand,
+  version: () => versionCommand,
+}
 
 /** Conventional options that select a command. */
 const aliases: Readonly<Record<string, string>> = {
@@ -87,7 +67,7 @@ const aliases: Readonly<Record<string, string>> = {
 export async function runCommandLine(words: readonly string[], terminal: Terminal): Promise<number> {
   const [first = 'help', ...rest] = words
   try {
-    const command = getCommand(aliases[first] ?? first)
+    const command = await getCommand(aliases[first] ?? first)
     const call = parseCall(command, rest)
     if (call) return await command.run({ ...call, terminal })
     terminal.out(formatHelp(command))
@@ -102,17 +82,18 @@ export async function runCommandLine(words: readonly string[], terminal: Termina
   }
 }
 
-function getCommand(name: string): Command {
-  const command = commands.find((known) => known.name === name)
-  if (command) return command
-  const names = commands.map((known) => known.name)
+async function getCommand(name: string): Promise<Command> {
+  const names = Object.keys(commands)
+  const load = names.includes(name) ? commands[name] : undefined
+  if (load) return load()
   const available = ` Available: ${names.join(', ')}.`
   if (name.startsWith('-')) throw new UsageError(`${name} comes after a command.${available}`)
   throw new UsageError(`"${name}" is not a command.${suggest(name, names) || available}`)
 }
 
-function formatOverview(): string {
-  const rows = commands.map(({ name, summary }) => [name, summary] as const)
+async function formatOverview(): Promise<string> {
+  const all = await Promise.all(Object.values(commands).map((load) => load()))
+  const rows = all.map(({ name, summary }) => [name, summary] as const)
   return `Plinth ${version}: a complete backend in one program.
 
 Usage: plinth <command> [options]

@@ -46,6 +46,15 @@ export interface Server {
   drain(): Promise<void>
 }
 
+/** A handler that its first request creates: a start does not prepare hundreds of endpoints, most of them unused. */
+function onFirstRequest(create: () => RequestHandler): RequestHandler {
+  let handler: RequestHandler | null = null
+  return (request, params, runtime) => {
+    handler ??= create()
+    return handler(request, params, runtime)
+  }
+}
+
 type RoutedRequest = Request & { readonly params: Params }
 type Route = (request: RoutedRequest, runtime: RuntimeServer) => Response | undefined | Promise<Response | undefined>
 /** Listens on host and port. Throws when the port is taken or two endpoints claim the same path. */
@@ -59,10 +68,11 @@ export function openServer(options: ServerOptions): Server {
     const { log, cors } = parts
     const handle = createHandle({ ...parts, isDraining: () => isDraining, responses })
     const routes = createRoutes([...endpoints, ...socketEndpoints.map(socketRoute)])
-    const answerOf = (endpoint: Endpoint): RequestHandler => {
-      const socket = socketEndpoints.find(({ name }) => name === endpoint.name)
-      return socket ? handle.socket(socket) : handle.endpoint(endpoint)
-    }
+    const answerOf = (endpoint: Endpoint): RequestHandler =>
+      onFirstRequest(() => {
+        const socket = socketEndpoints.find(({ name }) => name === endpoint.name)
+        return socket ? handle.socket(socket) : handle.endpoint(endpoint)
+      })
     const unmatched = handle.fallback('stray', (request, path) => answerUnmatched(routes, cors, request, path))
     const deep = new Map<Endpoint, RequestHandler>()
     const fallback: RequestHandler = (request, params, runtime) => {

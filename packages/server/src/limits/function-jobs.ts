@@ -65,6 +65,13 @@ export const dispatcherLeaseMs = 10_000
 export const dispatcherRestMs = 10_000
 /** Logs of instances that are read at the same time. */
 export const dispatchersReadingMax = 8
+/**
+ * Instances that a start finds marked as written, up to as many as were written in the last seconds of the process
+ * before, are dispatched so many at a time: each opens a database.
+ */
+export const dispatchersTakenUpMax = 16
+/** Positions that are read at a time. */
+export const dispatcherPositionsPage = 500
 /** Functions that cause each other: a change of this depth runs no more of them. */
 export const functionDepthMax = 8
 

@@ -1,7 +1,7 @@
 /** Background jobs: on schedule, on one of several nodes, and taken over when a node dies. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { every, type Job, type Jobs, type JobsDeps, openJobs, type Plan } from '../../src/app/jobs.ts'
+import { every, type Jobs, type JobsDeps, openJobs, type Plan } from '../../src/app/jobs.ts'
 import { manualClock } from '../../src/base/clock.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Cluster } from '../../src/engines/cluster/cluster.ts'
@@ -9,6 +9,7 @@ import { createMemoryCluster } from '../../src/engines/cluster/memory.ts'
 import { openRedisCluster } from '../../src/engines/cluster/redis.ts'
 import { until } from '../../src/engines/contract/cluster-contract.ts'
 import { EngineError } from '../../src/engines/sql/error.ts'
+import type { HousekeepingJob } from '../../src/features/feature.ts'
 import { open } from '../harness/config.ts'
 import { removeKeys } from '../harness/redis-keys.ts'
 import { describeServer } from '../harness/server.ts'
@@ -37,16 +38,19 @@ function createPlan(): { plan: Plan; trigger(): Promise<unknown> } {
 /** A job whose runs end when the test ends them. */
 function createControlledJob(name = 'controlled') {
   const runs: { end(): void; fail(): void; signal: AbortSignal }[] = []
-  const job: Job = {
+  const job: HousekeepingJob = {
     name,
-    schedule: every(60_000),
+    intervalMs: 60_000,
     run: (signal) =>
       new Promise((resolve, reject) => runs.push({ end: resolve, fail: () => reject(new Error('no')), signal })),
   }
   return { job, runs }
 }
 
-function openNode(jobs: readonly Job[], deps: Partial<JobsDeps> & { leases: JobsDeps['leases']; holder: string }) {
+function openNode(
+  jobs: readonly HousekeepingJob[],
+  deps: Partial<JobsDeps> & { leases: JobsDeps['leases']; holder: string },
+) {
   const { plan, trigger } = createPlan()
   const node: Jobs = openJobs(jobs, { clock, log, random: () => 0, plan, ...deps })
   opened.push(node.close)
@@ -68,7 +72,7 @@ describe('intervals', () => {
 
   test('[JOB-1] a job runs on its schedule', async () => {
     const times: number[] = []
-    const node = openJobs([{ name: 'often', schedule: '* * * * * *', run: async () => void times.push(Date.now()) }], {
+    const node = openJobs([{ name: 'often', intervalMs: 1000, run: async () => void times.push(Date.now()) }], {
       leases: null,
       holder: 'a',
       clock,
@@ -140,9 +144,9 @@ function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
       const clusters = await openClusters()
       let atOnce = 0
       let runs = 0
-      const job: Job = {
+      const job: HousekeepingJob = {
         name: 'counted',
-        schedule: every(60_000),
+        intervalMs: 60_000,
         async run() {
           runs++
           atOnce++
@@ -164,9 +168,9 @@ function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
     test('[JOB-6] a job of each node runs on every node', async () => {
       const clusters = await openClusters()
       const done: string[] = []
-      const jobOf = (holder: string): Job => ({
+      const jobOf = (holder: string): HousekeepingJob => ({
         name: 'own',
-        schedule: every(60_000),
+        intervalMs: 60_000,
         perNode: true,
         run: async () => void done.push(holder),
       })
@@ -180,9 +184,9 @@ function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
     test('[JOB-5] the other node runs a job as soon as the first one closes', async () => {
       const clusters = await openClusters()
       const done: string[] = []
-      const jobOf = (holder: string): Job => ({
+      const jobOf = (holder: string): HousekeepingJob => ({
         name: 'left',
-        schedule: every(60_000),
+        intervalMs: 60_000,
         run: async () => void done.push(holder),
       })
       const one = openNode([jobOf('one')], { leases: clusters.one, holder: 'one' })
@@ -251,7 +255,7 @@ if (redisUrl) {
     opened.push(async () => child.kill('SIGKILL'))
     await child.stdout.getReader().read()
     const done: string[] = []
-    const job: Job = { name: 'held', schedule: every(60_000), run: async () => void done.push('done') }
+    const job: HousekeepingJob = { name: 'held', intervalMs: 60_000, run: async () => void done.push('done') }
     const node = openNode([job], { leases: one, holder: 'the other' })
     await node.trigger()
     expect(done).toEqual([])

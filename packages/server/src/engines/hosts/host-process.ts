@@ -3,7 +3,7 @@
  */
 import { fileURLToPath } from 'node:url'
 import { withHandles } from '../../base/files/open-files.ts'
-import { hostHooksGathered } from '../../limits/functions.ts'
+import { hostHooksGathered, hostWatchIdleMs } from '../../limits/functions.ts'
 import { ClaimTable } from './claims.ts'
 import type { HostFailure } from './hosts.ts'
 import { createOutbox, type Packet } from './outbox.ts'
@@ -70,6 +70,8 @@ export class HostProcess {
   isBlocked = false
   /** Whether an invocation is past its deadline and has not ended: the host may soon be killed. */
   isOverdue = false
+  /** When it last sent something. */
+  #lastMessageMs = this.startedMs
   /** When the ping was sent that has not been answered. */
   #pinged: ProgressSample | null = null
   /** When the invocation was found waiting that the host begins next. */
@@ -186,11 +188,12 @@ export class HostProcess {
     return undefined
   }
 
-  /** Milliseconds in which it could have answered a ping; sends one if none is unanswered. */
+  /** Milliseconds in which it could have answered a ping. Sends one to a host that has been silent for a while. */
   pingMs(): number {
-    const now = sampleProgress(this.pid)
-    if (this.#pinged) return availableMs(this.#pinged, now)
-    this.#pinged = now
+    if (this.#pinged) return availableMs(this.#pinged, sampleProgress(this.pid))
+    // A ping wakes the process, which the hooks of one writer leave idle a hundred times per second.
+    if (performance.now() - this.#lastMessageMs < hostWatchIdleMs) return 0
+    this.#pinged = sampleProgress(this.pid)
     this.send({ type: 'ping' })
     return 0
   }
@@ -206,6 +209,7 @@ export class HostProcess {
   }
 
   #receive(message: FromHost): void {
+    this.#lastMessageMs = performance.now()
     this.#pinged = null
     const wasBlocked = this.isBlocked
     this.isBlocked = false

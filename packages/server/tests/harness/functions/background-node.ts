@@ -161,6 +161,7 @@ export async function openNode(
   const node = {
     runs,
     background,
+    logs: records.feed,
     async send(method: string, path: string, body?: object, as: As = {}) {
       const response = await request({
         method,

@@ -10,7 +10,7 @@ openJobs(
   [
     {
       name: 'held',
-      schedule: '* * * * * *',
+      intervalMs: 1000,
       run() {
         console.log('running')
         return new Promise(() => {})

@@ -15,6 +15,7 @@ import type { JobsOf } from './change-hooks.ts'
 import { type ChangeLog, type ChangeLogs, keyOfLog } from './change-logs.ts'
 import { LogDispatcher } from './log-dispatcher.ts'
 import type { Positions } from './positions.ts'
+import { StoredLogs } from './stored-logs.ts'
 
 /** What is dispatched. */
 export interface Dispatched {
@@ -58,9 +59,12 @@ export class Dispatcher {
   /** Marks that are being removed. */
   readonly #resting = new Map<string, Promise<unknown>>()
   readonly #reading = createSemaphore({ running: dispatchersReadingMax, waiting: Number.POSITIVE_INFINITY })
+  /** The logs with positions that this process has not yet seen. */
+  readonly #stored: StoredLogs
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps
+    this.#stored = new StoredLogs(deps, (address, version) => this.#takeUp(address, version))
   }
 
   /** Logs that are dispatched by this node now. */
@@ -71,29 +75,44 @@ export class Dispatcher {
   /** Age of the oldest change that this node has not dispatched, at most, in milliseconds; 0 where all are. */
   lagMs(): number {
     const nowMs = this.#deps.clock.now()
-    return Math.max(0, ...[...this.#dispatchers.values()].map((dispatcher) => dispatcher.lagMs(nowMs)))
+    let lagMs = this.#stored.lagMs(nowMs)
+    for (const dispatcher of this.#dispatchers.values()) lagMs = Math.max(lagMs, dispatcher.lagMs(nowMs))
+    return lagMs
   }
 
   /**
-   * Takes other hooks into use: from now on, changes of their namespaces are dispatched. Positions of namespaces
-   * without hooks are forgotten.
+   * Takes other hooks into use: from now on, changes of their namespaces are dispatched. In the background, instances
+   * that are marked are dispatched, and positions of namespaces without hooks are forgotten.
    */
   async configure(next: Dispatched): Promise<void> {
     const { positions, logs } = this.#deps
+    const statics: DatabaseAddress[] = []
     for (const [namespace, { instance }] of next.namespaces) {
       if (instance && this.#deps.keepsInstancesApart) continue
       const log = logs.changeLog({ namespace, instanceId: null })
       await positions.ensure(log.address, () => log.currentPosition())
+      statics.push(log.address)
     }
+    this.#stored.stop()
     this.#dispatched = next
-    for (const { namespace, instanceId, version } of await positions.all()) {
-      const address = { namespace, instanceId }
-      if (next.namespaces.has(namespace)) this.#follow(address)
-      else {
-        await this.#unfollow(address)
-        await positions.remove(address, version)
-      }
+    const outdated = [...this.#dispatchers.values()].filter(({ address }) => !next.namespaces.has(address.namespace))
+    await Promise.all(outdated.map(({ address }) => this.#unfollow(address)))
+    for (const address of statics) this.#follow(address)
+    this.#stored.start()
+  }
+
+  /** Dispatches an instance that is marked since an earlier start, or forgets a position that no function needs. */
+  async #takeUp(address: DatabaseAddress, version: number): Promise<void> {
+    const { positions } = this.#deps
+    if (!this.#dispatched.namespaces.has(address.namespace)) {
+      await positions.remove(address, version)
+      return
     }
+    const key = keyOfLog(address)
+    // It may have been written since the list was read, and rest again.
+    await this.#resting.get(key)
+    if (this.#dispatchers.has(key) || !(await positions.find(address))) return
+    await this.#follow(address).finishDue()
   }
 
   /**
@@ -142,11 +161,13 @@ export class Dispatcher {
 
   /** Resolves when what was written before the call has become jobs. */
   async finishDue(): Promise<void> {
+    await this.#stored.finished()
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.finishDue()))
   }
 
   /** Stops after the transactions under way; other nodes can continue at once. */
   async stop(): Promise<void> {
+    this.#stored.stop()
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.stop()))
     this.#dispatchers.clear()
     await this.#deps.positions.release()
@@ -159,9 +180,10 @@ export class Dispatcher {
     this.#follow(address)
   }
 
-  #follow(address: DatabaseAddress): void {
+  #follow(address: DatabaseAddress): LogDispatcher {
     const key = keyOfLog(address)
-    if (this.#dispatchers.has(key)) return
+    const known = this.#dispatchers.get(key)
+    if (known) return known
     const { logs, positions, database, store, backlog, onAdded, clock, log } = this.#deps
     const changeLog = logs.changeLog(address)
     const isInstance = address.instanceId !== null
@@ -178,6 +200,7 @@ export class Dispatcher {
       log,
     })
     this.#dispatchers.set(key, dispatcher)
+    return dispatcher
   }
 
   /** Bounds the instances that are read at once. */

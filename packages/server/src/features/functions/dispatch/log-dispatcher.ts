@@ -4,7 +4,7 @@
  */
 import { type Clock, waitOn } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
-import type { Database } from '../../../engines/sql/sql.ts'
+import type { Database, DatabaseAddress } from '../../../engines/sql/sql.ts'
 import {
   dispatcherCheckMs,
   dispatcherLeaseMs,
@@ -56,6 +56,10 @@ export class LogDispatcher {
     this.wake()
   }
 
+  get address(): DatabaseAddress {
+    return this.#deps.changeLog.address
+  }
+
   /** The position as of the last transaction of this node; null while another node dispatches the log. */
   get current(): StoredPosition | null {
     return this.#current
@@ -104,8 +108,7 @@ export class LogDispatcher {
         this.#hasFailed = false
       } catch (error) {
         this.#current = null
-        if (!this.#hasFailed)
-          this.#deps.log.warn('functions.dispatch_failed', { log: keyOfLog(this.#deps.changeLog.address), error })
+        if (!this.#hasFailed) this.#deps.log.warn('functions.dispatch_failed', { log: keyOfLog(this.address), error })
         this.#hasFailed = true
         // The next poll tries again.
         return

@@ -24,8 +24,8 @@ export interface Positions {
   advance(tx: Transaction, address: DatabaseAddress, from: StoredPosition, to: Position): Promise<boolean>
   /** Forgets a log whose position has this version. */
   remove(address: DatabaseAddress, version: number): Promise<boolean>
-  /** Every log with a position. */
-  all(): Promise<readonly (DatabaseAddress & StoredPosition)[]>
+  /** At most `count` logs with a position, in the order of their keys, after the one with the key `after`. */
+  page(after: string, count: number): Promise<readonly (DatabaseAddress & StoredPosition)[]>
   /** Lets other nodes take this node's logs at once. */
   release(): Promise<void>
 }
@@ -88,8 +88,10 @@ export function createPositions(
       )
       return removed > 0
     },
-    async all() {
-      const rows = await database.all<Row>(sql`SELECT namespace, instance, position, version FROM ${positions}`)
+    async page(after, count) {
+      const rows = await database.all<Row>(
+        sql`SELECT namespace, instance, position, version FROM ${positions} WHERE log > ${after} ORDER BY log LIMIT ${count}`,
+      )
       return rows.map((row) => ({ namespace: row.namespace, instanceId: row.instance, ...storedOf(row) }))
     },
     async release() {

@@ -2,7 +2,7 @@
  * Access tokens for FCM: exchanges a signed assertion of the service account for a token, which is cached until shortly
  * before it expires. `fcm` makes the requests that use it.
  */
-import { SignJWT } from 'jose'
+import { SignJWT } from 'jose/jwt/sign'
 import type { Clock } from '../../../base/clock.ts'
 import type { FcmConfig } from '../../../config/sections/push/push.ts'
 import type { BoundedFetch } from '../../../engines/fetch/bounded-fetch.ts'

@@ -2,7 +2,7 @@
  * Web push with VAPID (RFC 8030, 8292): one attempt to send a message, and the meaning of the push service's response.
  * Endpoints are untrusted input: requests use `public-fetch`.
  */
-import { SignJWT } from 'jose'
+import { SignJWT } from 'jose/jwt/sign'
 import type { Clock } from '../../../base/clock.ts'
 import { createLru } from '../../../base/concurrency/lru.ts'
 import type { VapidConfig } from '../../../config/sections/push/push.ts'

@@ -1,5 +1,6 @@
 /** Built-in knowledge about well-known providers: endpoints, scopes, and deviations from the standards. */
-import { importPKCS8, SignJWT } from 'jose'
+import { SignJWT } from 'jose/jwt/sign'
+import { importPKCS8 } from 'jose/key/import'
 import type { Clock } from '../../../base/clock.ts'
 import type { ProviderConfig } from '../../../config/sections/auth/auth.ts'
 import { type OAuthProfile, parseDiscordProfile, parseGithubProfile, type VerifiedClaim } from './profile.ts'

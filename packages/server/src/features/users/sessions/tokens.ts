@@ -3,7 +3,9 @@
  * and the clock alone; `revocation` handles tokens that end early, and `signing-keys` provides the keys.
  */
 import { sign as signBytes } from 'node:crypto'
-import { errors, type JWTHeaderParameters, jwtVerify } from 'jose'
+import type { JWTHeaderParameters } from 'jose'
+import { JWTExpired } from 'jose/errors'
+import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
 import type { Auth, UserCaller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -177,7 +179,7 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
 function refuse(cause: unknown): never {
   // The keys could not be loaded; this says nothing about the token.
   if (cause instanceof ApiError || cause instanceof EngineError) throw cause
-  throw cause instanceof errors.JWTExpired ? tokenExpired() : invalidToken()
+  throw cause instanceof JWTExpired ? tokenExpired() : invalidToken()
 }
 
 /** The email as access rules see it: hidden until verified, since anyone can sign up with any address. */

@@ -1,0 +1,84 @@
+/** What a start does with instances that an earlier process has left marked: however many, a few at a time. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createPositions, type Positions } from '../../../src/features/functions/dispatch/positions.ts'
+import { prepareJobTables } from '../../../src/features/functions/jobs/migrations.ts'
+import { dispatchersTakenUpMax } from '../../../src/limits/function-jobs.ts'
+import { type Engine, engines } from '../../harness/engines.ts'
+import { declare, hookOf, openNode, openStorage, type Storage } from '../../harness/functions/background-node.ts'
+
+/** The only engine with a log per instance. */
+const sqlite = engines[0] as Engine
+const instances = Array.from({ length: 5 * dispatchersTakenUpMax }, (_, at) => `left-${at}`)
+const hooks = declare([hookOf('task', 'team.tasks')])
+
+describe('instances that were marked when the server ended', () => {
+  const stack = new AsyncDisposableStack()
+  let storage: Storage
+  let positions: Positions
+
+  const stored = async (): Promise<(string | null)[]> =>
+    (await positions.page('', 1000)).map(({ instanceId }) => instanceId)
+
+  /** Marks the instances and writes a record to each, as a server does that ends before it has dispatched them. */
+  beforeAll(async () => {
+    storage = await openStorage(sqlite, stack)
+    const { sql, clock } = storage
+    positions = createPositions(await prepareJobTables(sql), { holder: 'earlier', isSole: true, clock })
+    const node = await openNode(storage, declare([]))
+    for (const instanceId of instances) {
+      const log = node.logs.changeLog({ namespace: 'team', instanceId })
+      await positions.ensure(log.address, () => log.currentPosition())
+      await node.send('POST', `team/${instanceId}/tables/tasks`, { id: 'one' })
+    }
+    await node.close()
+  })
+  afterAll(() => stack.disposeAsync())
+
+  test('[FN-CHANGE-5] a start reads a few of the instances at a time, and each change becomes one job', async () => {
+    let most = 0
+    const node = await openNode(storage, hooks, async (_, { background }) => {
+      most = Math.max(most, background.parts?.dispatcher.size ?? 0)
+    })
+    most = Math.max(most, node.background.parts?.dispatcher.size ?? 0)
+    await node.runs.count(instances.length)
+    await node.background.finishDue()
+    expect(await stored()).toEqual([])
+    expect(node.background.parts?.dispatcher.size).toBe(0)
+    await node.close()
+    expect(most).toBeLessThanOrEqual(dispatchersTakenUpMax)
+    const events = node.runs.jobs.map(({ input }) => JSON.parse(input).instanceId as string)
+    expect(events.toSorted()).toEqual(instances.toSorted())
+  })
+
+  test('[FN-CHANGE-5] a start that ends early leaves the others to the next one', async () => {
+    for (const instanceId of instances) {
+      const address = { namespace: 'team', instanceId }
+      const node = await openNode(storage, declare([]))
+      await positions.ensure(address, () => node.logs.changeLog(address).currentPosition())
+      await node.send('POST', `team/${instanceId}/tables/tasks`, { id: 'two' })
+      await node.close()
+    }
+    const first = await openNode(storage, hooks)
+    await first.close()
+    const left = (await stored()).length
+    const second = await openNode(storage, hooks)
+    await second.background.finishDue()
+    await second.close()
+    expect(left).toBeGreaterThan(0)
+    expect(await stored()).toEqual([])
+    const events = [...first.runs.jobs, ...second.runs.jobs].map(({ input }) => JSON.parse(input).instanceId as string)
+    expect(events.toSorted()).toEqual(instances.toSorted())
+  })
+
+  test('[FN-CHANGE-5] positions that no function needs any more are forgotten', async () => {
+    const { clock } = storage
+    for (const instanceId of instances) {
+      const position = { atMs: clock.now(), from: '0' }
+      await positions.ensure({ namespace: 'team', instanceId }, async () => position)
+    }
+    const node = await openNode(storage, declare([hookOf('order', 'shared.orders')]))
+    await node.background.finishDue()
+    expect(await stored()).toEqual([null])
+    await node.close()
+  })
+})
