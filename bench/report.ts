@@ -123,12 +123,17 @@ export function toMarkdown(
 const environmentSection = (environment: Environment, plan: Plan): string =>
   measuredWith(environment, `SQLite ${environment.sqlite}`, plan)
 
-/** The machine, the versions and the duration of the rounds. */
-export function measuredWith(environment: Environment, database: string, plan: Plan): string {
+/** The machine, the versions, and what was repeated how often. */
+export function measuredWith(
+  environment: Environment,
+  database: string,
+  plan: Plan,
+  rounds = `${plan.rounds} rounds of ${plan.seconds} s each, after a warm-up of ${plan.warmupSeconds} s that is not counted.`,
+): string {
   return [
     `Measured on ${environment.date}: ${environment.processor}, ${environment.cores} cores, ${environment.memoryGiB} GiB of memory, Linux ${environment.kernel},`,
     `${environment.fileSystem} file system, Bun ${environment.bun}, ${database}.`,
-    `${plan.rounds} rounds of ${plan.seconds} s each, after a warm-up of ${plan.warmupSeconds} s that is not counted.`,
+    rounds,
   ].join('\n')
 }
 
@@ -216,6 +221,10 @@ const markers = {
   overload: {
     begin: '<!-- measured overload: begin (written by `npm run bench -- --overload --write`) -->',
     end: '<!-- measured overload: end -->',
+  },
+  start: {
+    begin: '<!-- measured starts: begin (written by `npm run bench -- --start --write`) -->',
+    end: '<!-- measured starts: end -->',
   },
   kv: {
     begin: '<!-- measured key-value: begin (written by `npm run bench -- --kv --write`) -->',

@@ -40,6 +40,7 @@ import { type Options, optionsOrExit } from './setup/options.ts'
 import { readMemoryBytes } from './setup/proc.ts'
 import { type LoadProcess, serviceKey, startBaseline, startLoad, startServer, tokenSecret } from './setup/processes.ts'
 import { type OnProgress, seededRows, seedFolder } from './setup/seed.ts'
+import { runStarts } from './start/start.ts'
 import { runStorage } from './storage/storage.ts'
 import { runLive } from './subscriptions/subscriptions.ts'
 import { runUsers } from './users/users.ts'
@@ -195,6 +196,7 @@ function run(options: Options): Promise<string> {
   if (part === 'functions') return runFunctions(plan, options.quick)
   if (part === 'queries') return runQueries(plan, options.quick)
   if (part === 'overload') return runOverload(plan, onSeeded)
+  if (part === 'start') return runStarts(plan, options.quick)
   if (part === 'users') return runUsers(plan, onSeeded)
   if (part === 'analytics') return runAnalytics(plan, options.quick, onSeeded)
   if (part === 'postgres') return runOnPostgres({ sizes, scenarios: chosen, plan, onProgress: onSeeded })

@@ -37,6 +37,12 @@ test('--users is a separate run', () => {
   expect(parseOptions(['--users', '--quick']).plan).toMatchObject({ rounds: 2, seconds: 0.5 })
 })
 
+test('--start is a separate run, of which the number of rounds can be chosen', () => {
+  expect(parseOptions(['--start'])).toMatchObject({ part: 'start', plan: { rounds: 20 } })
+  expect(parseOptions(['--start', '--rounds', '5']).plan.rounds).toBe(5)
+  expect(() => parseOptions(['--start', '--rows', '5k'])).toThrow('--start does not support --rows')
+})
+
 test('--functions is a separate run', () => {
   expect(parseOptions(['--functions'])).toMatchObject({ part: 'functions', quick: false, plan: { rounds: 3 } })
   expect(parseOptions(['--functions', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1, seconds: 0.5 } })

@@ -23,6 +23,7 @@ const fixedRuns: ReadonlySet<string> = new Set([
   'functions',
   'queries',
   'overload',
+  'start',
 ])
 
 const help = `npm run bench -- [options]
@@ -51,6 +52,8 @@ const help = `npm run bench -- [options]
   --queries               related records and aggregates over a million rows, beside hand-written SQL and PocketBase:
                           about four minutes
   --overload              ten times what the server can do of mixed requests, from eight callers: 10 seconds
+  --start                 starts on an empty folder and with 100,000 tenants, beside the runtime alone: 20 of each,
+                          about four minutes
   --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
                           the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
   --write                 update the tables of docs/benchmarks.md
@@ -94,6 +97,7 @@ export function parseOptions(args: string[]): Options {
       functions: { type: 'boolean', default: false },
       queries: { type: 'boolean', default: false },
       overload: { type: 'boolean', default: false },
+      start: { type: 'boolean', default: false },
       analytics: { type: 'boolean', default: false },
       quick: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -113,6 +117,7 @@ export function parseOptions(args: string[]): Options {
     'functions',
     'queries',
     'overload',
+    'start',
     'postgres',
   ] as const
   const [part = 'sqlite', other] = runs.filter((name) => values[name])
@@ -204,6 +209,11 @@ const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> 
   overload: {
     full: { rows: '1k', rounds: 1, seconds: 5, warmupSeconds: 1 },
     quick: { rows: '1k', rounds: 1, seconds: 3, warmupSeconds: 1 },
+  },
+  // Only the rounds are used.
+  start: {
+    full: { rows: '1k', rounds: 20, seconds: 1, warmupSeconds: 0 },
+    quick: { rows: '1k', rounds: 3, seconds: 1, warmupSeconds: 0 },
   },
   kv: {
     full: { rows: '10k', rounds: 3, seconds: 1, warmupSeconds: 0.5 },

@@ -1,0 +1,14 @@
+/** Configuration of the benchmark of starts: one namespace for all, and one with a database per tenant. */
+import { defineConfig } from '../../../packages/server/src/config/define.ts'
+
+const table = {
+  schema: { title: { type: 'string', required: true } },
+  access: { read: true, insert: true },
+} as const
+
+export default defineConfig({
+  databases: {
+    shared: { tables: { notes: table } },
+    workspace: { instance: true, access: () => true, tables: { notes: table } },
+  },
+})
