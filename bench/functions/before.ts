@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Histogram } from '../load/histogram.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
 import { median, type Plan } from '../setup/measure.ts'
-import { type LoadProcess, type Shared, serviceKey, startServer } from '../setup/processes.ts'
+import { type LoadProcess, type Shared, startServer } from '../setup/processes.ts'
 import { openHooked } from './pocketbase.ts'
 
 export const configPath = 'bench/functions/plinth.config.ts'
@@ -36,7 +36,6 @@ const requestsTo = (path: string, status: number): LoadRequest[] =>
     const head = [
       `POST ${path} HTTP/1.1`,
       'Host: 127.0.0.1',
-      `X-Platform-Service-Key: ${serviceKey}`,
       'Content-Type: application/json',
       `Content-Length: ${body.length}`,
     ]

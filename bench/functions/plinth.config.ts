@@ -14,5 +14,6 @@ const unlimited = { requests: 1_000_000_000, window: '60s' }
 
 export default defineConfig({
   databases: { shared: { tables: { none: table, one: table, three: table } } },
+  limits: { writeBytes: '100gb' },
   rateLimits: { db: unlimited, global: unlimited },
 })

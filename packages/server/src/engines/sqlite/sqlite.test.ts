@@ -1,6 +1,6 @@
 import { Database as BunDatabase } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describeSql, prepareItems } from '../contract/sql-contract.ts'
@@ -49,6 +49,31 @@ describe('the embedded engine', () => {
     const found = await Promise.all(names.map((name) => instance(name).all(sql`SELECT id FROM items`)))
     expect(found).toEqual(names.map((id) => [{ id }]))
     await engine.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  test('a database is created by its first use, also while writes are paused, and never after the end', async () => {
+    const folder = newFolder()
+    const engine = openSqlite({ folder, prepareInstance: prepareItems })
+    const databaseOf = (namespace: string) => engine.database({ namespace, instanceId: null })
+    const createTable = (namespace: string) =>
+      databaseOf(namespace).write((tx) => tx.run(sql`CREATE TABLE notes (id TEXT)`))
+    const [unused, late] = [databaseOf('unused'), databaseOf('late')]
+    await createTable('used')
+    expect(await engine.namespaces()).toEqual(['used'])
+    const resume = await engine.pauseWrites?.()
+    let isWritten = false
+    const writing = createTable('late').then(() => {
+      isWritten = true
+    })
+    expect(await late.all(sql`SELECT name FROM sqlite_schema`)).toEqual([])
+    expect(isWritten).toBe(false)
+    resume?.()
+    await writing
+    expect(await late.all(sql`SELECT name FROM sqlite_schema`)).toEqual([{ name: 'notes' }])
+    await engine.close()
+    await expect(unused.all(sql`SELECT 1`)).rejects.toMatchObject({ kind: 'unavailable' })
+    expect(readdirSync(join(folder, 'databases')).filter((name) => name.startsWith('unused'))).toEqual([])
     rmSync(folder, { recursive: true })
   })
 })

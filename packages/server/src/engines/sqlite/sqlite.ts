@@ -15,12 +15,13 @@ import { folderTaken, lockFileName, lockFolder } from '../disk/folder-lock.ts'
 import { databasesIn, openKnownDatabases } from '../disk/known-databases.ts'
 import type { Sql } from '../sql/sql.ts'
 import { openCheckpointer } from './checkpoint.ts'
-import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
+import type { SharedThreads } from './database.ts'
 import { InstanceDatabase, type InstanceStore } from './instance-database.ts'
 import { InstancePool, type PrepareInstance } from './instance-pool.ts'
 import { ReaderThreads } from './readers/reader-threads.ts'
 import { createSqliteScans } from './scans/scans.ts'
 import { StandIns } from './stand-ins.ts'
+import { StaticDatabases } from './static-databases.ts'
 
 /** Instance databases that a process with so many file handles keeps open. */
 export const instancesMaxOf = (handles: number): number =>
@@ -82,7 +83,7 @@ export function openSqlite(options: {
     scans: createSqliteScans(),
     clock,
   }
-  const statics = new Map<string, SqliteDatabase>()
+  const statics = new StaticDatabases({ folder: join(folder, 'databases'), shared, known, checkFolder })
   const openMax = options.instancesMax ?? instancesMaxOf(readHandleLimit())
   const pool = new InstancePool({ shared, prepare: prepareInstance, openMax, checkFolder })
   const standIns = new StandIns(prepareInstance)
@@ -90,13 +91,7 @@ export function openSqlite(options: {
 
   const forget = onHandleShortage(() => pool.releaseHandles())
 
-  async function findDatabaseFault(): Promise<string | null> {
-    for (const database of statics.values()) {
-      const fault = await database.findFault()
-      if (fault !== null) return fault
-    }
-    return pool.findFault()
-  }
+  const findDatabaseFault = async (): Promise<string | null> => (await statics.findFault()) ?? pool.findFault()
 
   /** A folder that was removed needs no mark, and must not prevent the process from ending. */
   function markClosed(): void {
@@ -111,33 +106,18 @@ export function openSqlite(options: {
   return {
     database({ namespace, instanceId }) {
       if (instanceId !== null) return new InstanceDatabase({ namespace, instanceId }, instances)
-      let database = statics.get(namespace)
-      if (!database) {
-        checkFolder()
-        database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared, {
-          onEpoch: (epoch) => known.epochBegan(namespace, epoch),
-          mapping: { isSuspect: () => known.isSuspect(namespace), onMap: () => known.mapping(namespace) },
-        })
-        statics.set(namespace, database)
-        known.opened(namespace)
-      }
-      return database
+      return statics.find(namespace)
     },
     keepsInstancesApart: true,
     origin: async () => origin,
-    async pauseWrites() {
-      const releases = await Promise.all([...statics.values()].map(({ writer }) => writer.pause()))
-      return () => {
-        for (const release of releases) release()
-      }
-    },
+    pauseWrites: () => statics.pauseWrites(),
     prepareAgain() {
       pool.prepareAgain()
       standIns.prepareAgain()
     },
     namespaces: async () => [...databasesIn(join(folder, 'databases')), ...foldersIn(join(folder, 'instances'))],
     async checkpointIdle() {
-      for (const database of statics.values()) await database.checkpointIdle()
+      await statics.checkpointIdle()
       await pool.checkpointIdle()
     },
     circuit: null,
@@ -155,11 +135,7 @@ export function openSqlite(options: {
       await shared.scans.close()
       await pool.close()
       await standIns.close()
-      for (const database of statics.values()) {
-        await database.writer.idle()
-        database.close()
-      }
-      statics.clear()
+      await statics.close()
       markClosed()
       shared.checkpointer.close()
       shared.threads.close()
