@@ -1,6 +1,6 @@
 /**
- * The run of starts (`--start`): from the start of the process to its first response with status 200, and the memory it
- * has then, on an empty folder and on folders with many tenants, beside a process of the runtime that serves a constant.
+ * The run of starts (`--start`): from the start of the process to its first response with status 200, and the memory
+ * that it has then, on an empty folder and on folders with many tenants, beside the runtime alone.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
