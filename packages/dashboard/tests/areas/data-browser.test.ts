@@ -161,6 +161,8 @@ describeInBrowser('The data of the dashboard', 'the area Data', (program) => {
     await page.getByText('121 records').waitFor()
     await page.getByRole('searchbox', { name: 'Search' }).fill('first')
     await page.getByText('1 record', { exact: true }).waitFor()
+    await cell(page, 'First').waitFor()
+    expect(await page.getByRole('columnheader', { name: 'highlights' }).count()).toBe(0)
     expectNoFaults(sheet)
   })
 

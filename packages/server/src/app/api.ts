@@ -1,13 +1,14 @@
 /** The API that the features form together: the endpoints of all of them, and their description. */
 import type { Feature } from '../features/feature.ts'
 import type { Endpoint, SocketEndpoint } from '../http/endpoint.ts'
-import { mountForAdministrators } from '../http/mounted-endpoints.ts'
+import { mountForAdministrators, mountSocketsForAdministrators } from '../http/mounted-endpoints.ts'
 
 export interface Api {
   readonly endpoints: readonly Endpoint[]
   readonly socketEndpoints: readonly SocketEndpoint[]
   /** The dashboard's page and endpoints, and those of the API that administrators call from it. */
   readonly dashboardEndpoints: readonly Endpoint[]
+  readonly dashboardSockets: readonly SocketEndpoint[]
   /** The first path of an endpoint; null for an unknown name. */
   pathOf(name: string): string | null
 }
@@ -23,5 +24,6 @@ export function createApi(features: readonly Feature[]): Api {
     ...features.flatMap((feature) => feature.dashboardEndpoints ?? []),
     ...mountForAdministrators(endpoints),
   ]
-  return { endpoints, socketEndpoints, dashboardEndpoints, pathOf: (name) => paths.get(name) ?? null }
+  const dashboardSockets = mountSocketsForAdministrators(socketEndpoints)
+  return { endpoints, socketEndpoints, dashboardEndpoints, dashboardSockets, pathOf: (name) => paths.get(name) ?? null }
 }

@@ -38,6 +38,10 @@ export function openDashboardFor(
     pageFolder: context.substitutes.dashboardFolder,
     version,
     clock: context.clock,
+    instanceTables(name) {
+      const namespace = context.config.namespaces.get(name)
+      return namespace?.instance ? [...namespace.tables.keys()] : null
+    },
     async findFaults() {
       const { sql, blobs, cluster } = engines
       const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])

@@ -67,10 +67,11 @@ export class Listener {
 
   #serve({ api, ...parts }: ServedApi): Served {
     const { config, settings, clock, log, metrics, admission } = this.#context
-    const { socketEndpoints, dashboardEndpoints } = api
+    const { endpoints, socketEndpoints, dashboardEndpoints, dashboardSockets } = api
+    const isServed = config.dashboard !== null
     return {
-      endpoints: config.dashboard === null ? api.endpoints : [...api.endpoints, ...dashboardEndpoints],
-      socketEndpoints,
+      endpoints: isServed ? [...endpoints, ...dashboardEndpoints] : endpoints,
+      socketEndpoints: isServed ? [...socketEndpoints, ...dashboardSockets] : socketEndpoints,
       parts: {
         ...parts,
         log,

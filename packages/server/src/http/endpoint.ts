@@ -190,6 +190,8 @@ export interface Endpoint<Query = unknown, Body = unknown> {
 export interface SocketEndpoint<Query = unknown> {
   readonly name: string
   readonly path: string
+  /** Set where the endpoint is mounted for the dashboard, whose page opens it with its cookie. */
+  readonly mountedAt?: string
   readonly tag: string
   readonly summary: string
   readonly kind: SocketKind

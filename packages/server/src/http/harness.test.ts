@@ -105,7 +105,13 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       cors: createCors(options.cors ?? { mode: 'release', origins: [] }),
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),
       audit: { record: async (_, work) => work() },
-      dashboard: { findSession: async () => null, publicUrl: null, trustProxy: { kind: 'none' }, now: clock.now },
+      dashboard: {
+        findSession: async () => null,
+        checkSession: async () => null,
+        publicUrl: null,
+        trustProxy: { kind: 'none' },
+        now: clock.now,
+      },
     },
   }
   const { drainTimeoutMs = 5000, bodyBytesMax = 1024 * 1024 * MiB, unread, idleSeconds } = options

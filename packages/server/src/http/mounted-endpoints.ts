@@ -1,8 +1,9 @@
 /**
  * The endpoints of the API that administrators call from the dashboard: the same declarations under another path, so
- * that an administrator passes the same validation and the same checks of scopes as a service key.
+ * that an administrator passes the same validation and the same checks of scopes as a service key. Of the sockets,
+ * those of subscriptions; rooms are for users.
  */
-import type { Endpoint } from './endpoint.ts'
+import type { Endpoint, SocketEndpoint } from './endpoint.ts'
 import { dashboardPath } from './security/dashboard-access.ts'
 
 /** Of the mounted endpoint, in logs and metrics. */
@@ -27,4 +28,14 @@ export const mountForAdministrators = (endpoints: readonly Endpoint[]): readonly
       credentials: 'admin',
       isSecret: true,
       hidesBody: endpoint.isSecret ?? false,
+    }))
+
+export const mountSocketsForAdministrators = (endpoints: readonly SocketEndpoint[]): readonly SocketEndpoint[] =>
+  endpoints
+    .filter(({ kind }) => kind === 'subscriptions')
+    .map((endpoint) => ({
+      ...endpoint,
+      name: `${namePrefix}${endpoint.name}`,
+      path: `${dashboardPath}${endpoint.path}`,
+      mountedAt: dashboardPath,
     }))

@@ -8,6 +8,8 @@ export const dashboardSessionMs = 12 * 60 * 60 * 1000
 export const dashboardIdleMs = 60 * 60 * 1000
 /** How often the last use of a session is written. */
 export const dashboardTouchMs = 60 * 1000
+/** How often the session of an open socket is looked up: how long it can outlive the session. */
+export const dashboardSocketCheckMs = 5 * 1000
 /** Random bytes of the cookie: beyond guessing. */
 export const dashboardTokenBytes = 32
 /** Sessions of one administrator, such as browsers on several machines; one more ends the least recently used one. */
@@ -69,8 +71,15 @@ export const auditExportedAtOnce = 500
 
 // Saved views
 export const viewNameCharsMax = 64
+/** Names a screen and what it shows, such as a table with its namespace. */
+export const viewAreaCharsMax = 128
 export const viewBytesMax = 16 * KiB
-export const viewsPerUserMax = 200
+/** Each table that an administrator has set something for is one more. */
+export const viewsPerUserMax = 500
+
+// Instances
+export const instancesListedDefault = 50
+export const instancesListedMax = 200
 
 // Recent requests
 /** With two texts of the following length, at most 4 MB; traces have a bound of their own. */

@@ -82,3 +82,6 @@ export const wireBufferMinBytes = 16 * KiB
 export const wireBufferKeptBytes = 256 * KiB
 /** Idle connections are closed after this time: the database server has room for few. */
 export const postgresIdleMs = 60_000
+
+/** Time limit of a search of instances: stepping over some 100,000 ids. */
+export const instanceSearchTimeoutMs = 5000

@@ -96,6 +96,8 @@ export const quickSearchOccurrences = 500
  * latest comments of each post: some two milliseconds.
  */
 export const quickVisitsMax = 2000
+/** Rows of a large file that a page may skip by its offset on the main thread: a millisecond or two of an index. */
+export const quickSkipsMax = 10_000
 /** How long a count of occurrences is used again, and how many of them a connection keeps: some 100 bytes each. */
 export const wordFrequencyMs = 10_000
 export const wordFrequenciesMax = 8000
@@ -113,6 +115,14 @@ export const slowReadsWaitingPerCallerMax = 32
  * then has a page of lists waiting, and what would wait longer than its client is refused.
  */
 export const slowReadsStanding = { targetMs: 250, afterMs: 1000, waitMs: 10_000, waitingPerCaller: 4 }
+/** Folders of instances that a search reads at the same time: a thread of the file system each. */
+export const instanceFoldersReadMax = 4
+/** Searches of instances that wait for the one under way; one reads 100,000 names in a fraction of a second. */
+export const instanceSearchesWaitingMax = 16
+/** Instances in use that are shown first: what fits above a list. */
+export const recentInstancesMax = 8
+/** Open instances among which the latest are found by the times of their files. */
+export const recentInstancesReadMax = 64
 export const readerThreadsMax = 4
 /** Maximum files a reader thread keeps open. */
 export const readerFilesMax = 16

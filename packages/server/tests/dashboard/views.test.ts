@@ -28,13 +28,15 @@ describeServer('dashboard views and requests', { config }, (server) => {
     expectRefusal(await put('large', { text: 'x'.repeat(16 * 1024 - 10) }), 413)
     expectRefusal(await put('x'.repeat(65), {}), 400)
     expectRefusal(await put('a/b', {}), 400)
+    expect((await ann.client.get(`/api/views/${'x'.repeat(128)}`)).status).toBe(200)
+    expectRefusal(await ann.client.get(`/api/views/${'x'.repeat(129)}`), 400)
     expectRefusal(await put('list', []), 400)
-    for (let at = 2; at < 200; at++) expect((await put(`view ${at}`, {})).status).toBe(200)
+    for (let at = 2; at < 500; at++) expect((await put(`view ${at}`, {})).status).toBe(200)
     expectRefusal(await put('one more', {}), 409)
     expect((await put('exact', {})).status).toBe(200)
     expect((await ann.client.delete('/api/views/data/exact')).body).toEqual({ ok: true })
     expect((await put('one more', {})).status).toBe(200)
-    expect((await ann.client.get('/api/views/data')).body.views).toHaveLength(200)
+    expect((await ann.client.get('/api/views/data')).body.views).toHaveLength(500)
   })
 
   test('[DASH-25] the last requests are listed with their refusals, without values of parameters', async () => {

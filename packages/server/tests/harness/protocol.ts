@@ -50,7 +50,7 @@ function validatorOf(definition: string): z.ZodType {
 
 /** The protocol of a socket path; null for a path without one. */
 export const protocolOf = (path: string): Protocol | null =>
-  path.startsWith('/api/room') ? 'rooms' : path.startsWith('/api/db/subscribe') ? 'subscriptions' : null
+  path.startsWith('/api/room') ? 'rooms' : /^(?:\/dashboard)?\/api\/db\/subscribe/.test(path) ? 'subscriptions' : null
 
 /** Throws for unknown or malformed messages. A frame may contain several messages. */
 export function checkMessage(protocol: Protocol, side: Side, message: unknown): void {

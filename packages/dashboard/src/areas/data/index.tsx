@@ -1,7 +1,8 @@
 /** The area "Data": namespaces, tables and their records. */
-import { useEffect, useMemo, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
 import { useLocation } from 'wouter'
 import { useSchema } from '../../app/queries.ts'
+import { useUrlState } from '../../app/url-state.ts'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
@@ -10,6 +11,8 @@ import { Skeleton } from '../../design/skeleton.tsx'
 import { findTable, parseLocation, type TableAddress } from './location.ts'
 import { Sidebar } from './sidebar.tsx'
 import { TableView } from './table/table-view.tsx'
+
+const SchemaDiagram = lazy(() => import('./diagram/diagram.tsx').then((module) => ({ default: module.SchemaDiagram })))
 
 const sampleTable = `export default defineConfig({
   databases: {
@@ -23,6 +26,7 @@ const sampleTable = `export default defineConfig({
 
 export default function Data() {
   const [path] = useLocation()
+  const url = useUrlState()
   const { data: schema, error, refetch } = useSchema()
   const current = useMemo(() => schema && parseLocation(path, schema.namespaces), [schema, path])
   const [isSideShown, setSideShown] = useState(true)
@@ -51,6 +55,12 @@ export default function Data() {
         <CodeBlock code={sampleTable} />
       </EmptyState>
     )
+  if (url.get('diagram') !== null)
+    return (
+      <Suspense fallback={<Skeleton lines={8} />}>
+        <SchemaDiagram schema={schema} onBack={() => url.set({ diagram: null })} />
+      </Suspense>
+    )
   const { namespace, instanceId, table: name } = current
   const table = namespace !== null && name !== null ? findTable(schema, namespace, name) : undefined
   const address: TableAddress | null = namespace !== null && table ? { namespace, instanceId, table: table.name } : null
@@ -61,7 +71,7 @@ export default function Data() {
       ) : (
         <EmptyState icon="table" title={name === null ? 'Choose a table' : `There is no table ${name}`}>
           {namespace !== null && schema.namespaces[namespace]?.instance && instanceId === null
-            ? `Each instance of ${namespace} has its own records. Open one by its id.`
+            ? `Each instance of ${namespace} has its own records. Choose one beside.`
             : 'Tables are listed by namespace, in the order of the configuration.'}
         </EmptyState>
       )}

@@ -48,6 +48,22 @@ export function apiPath({ namespace, instanceId, table }: TableAddress): string 
 export const findTable = (schema: Schema, namespace: string, table: string): TableDescription | undefined =>
   Object.values(schema.tables).find((one) => one.namespace === namespace && one.name === table)
 
+export interface ReferringField {
+  readonly table: string
+  readonly field: string
+}
+
+/** The fields of the namespace that refer to a table. */
+export const referringTo = (
+  schema: Schema,
+  { namespace, table }: Pick<TableAddress, 'namespace' | 'table'>,
+): readonly ReferringField[] =>
+  tablesOf(schema, namespace).flatMap((other) =>
+    Object.entries(other.fields).flatMap(([field, { references }]) =>
+      references === table ? [{ table: other.name, field }] : [],
+    ),
+  )
+
 /** The tables of a namespace in the order of their declaration. */
 export const tablesOf = (schema: Schema, namespace: string): readonly TableDescription[] =>
   Object.values(schema.tables).filter((one) => one.namespace === namespace)

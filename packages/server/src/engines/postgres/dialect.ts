@@ -7,10 +7,11 @@ import type { Dialect, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
 import { postgresTermIndex } from '../term-index/postgres.ts'
 
-const instanceColumn = ident('_instance')
+export const instanceColumn = ident('_instance')
 const searchColumnName = ident('_search')
 
-const qualified = ({ namespace, name }: TableRef): SqlText => sql`${ident(namespace)}.${ident(name)}`
+export const qualified = ({ namespace, name }: Pick<TableRef, 'namespace' | 'name'>): SqlText =>
+  sql`${ident(namespace)}.${ident(name)}`
 
 const jsonTypes = { string: sql`'string'`, number: sql`'number'`, boolean: sql`'boolean'` } as const
 const sqlTypes = { string: sql`text`, number: sql`float8`, boolean: sql`boolean` } as const

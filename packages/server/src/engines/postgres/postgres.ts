@@ -13,6 +13,7 @@ import type { Database, Sql } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'
 import { openConnections } from './connections.ts'
 import { postgresDialect } from './dialect.ts'
+import { findInstances } from './instances/instance-list.ts'
 import { readOrigin } from './origin.ts'
 import { createPostgresPages } from './pages.ts'
 import { explainStatement, postgresPlan } from './query-plan.ts'
@@ -92,6 +93,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
 
   return {
     keepsInstancesApart: false,
+    findInstances: (search) => findInstances(databaseOf(search.namespace, null), search),
     origin: () => readOrigin(databaseOf('', null)),
     database: ({ namespace, instanceId }) => databaseOf(namespace, instanceId),
     pauseWrites: null,

@@ -4,6 +4,7 @@
  */
 import type { Circuit } from './circuit.ts'
 import type { Dialect } from './dialect.ts'
+import type { InstancePage, InstanceSearch } from './instance-search.ts'
 import type { PageQuery, PageRows } from './page-query.ts'
 import type { QueryPlan } from './query-plan.ts'
 import type { ScanOptions } from './scan-queue.ts'
@@ -119,6 +120,8 @@ export interface Sql {
    * The database at an address. An instance without a database reads as empty; its first effective write creates it.
    */
   database(address: DatabaseAddress): Database
+  /** A page of the instances of a dynamic namespace that have data. Throws `EngineError` `busy` and `timeout`. */
+  findInstances(search: InstanceSearch): Promise<InstancePage>
   /**
    * Whether each instance has a database of its own, created by its first write. Otherwise all instances of a namespace
    * share tables.

@@ -34,6 +34,27 @@ function fileNameOf(instanceId: string): string {
   return width > 0 ? text + base32[(bits << (5 - width)) & 31] : text
 }
 
+/** The instance of a file; null for a name that no instance has. */
+export function instanceIdOf(fileName: string): string | null {
+  if (plainName.test(fileName)) return fileName
+  if (!fileName.startsWith('=')) return null
+  const bytes: number[] = []
+  let bits = 0
+  let width = 0
+  for (const letter of fileName.slice(1)) {
+    const value = base32.indexOf(letter)
+    if (value < 0) return null
+    bits = (bits << 5) | value
+    width += 5
+    if (width < 8) continue
+    width -= 8
+    bytes.push(bits >>> width)
+    bits &= (1 << width) - 1
+  }
+  const instanceId = Buffer.from(bytes).toString()
+  return fileNameOf(instanceId) === fileName ? instanceId : null
+}
+
 /** `instances/<namespace>/<two hex digits>/<name>.sqlite`: folders stay small with a million instances. */
 export function instancePath(folder: string, namespace: string, instanceId: string): string {
   const shard = createHash('sha256').update(instanceId).digest('hex').slice(0, 2)

@@ -86,6 +86,13 @@ export class InstancePool {
     }
   }
 
+  /** The instances of a namespace with an open database, the least recently used first. */
+  instancesOf(namespace: string): readonly string[] {
+    return [...this.#opened.values()].flatMap(({ address }) =>
+      address.namespace === namespace && address.instanceId !== null ? [address.instanceId] : [],
+    )
+  }
+
   /** Closes half of the unused databases. Returns false if there is none. */
   releaseHandles(): boolean {
     return this.#closeUnused(Math.floor(this.#opened.size / 2)) > 0

@@ -17,6 +17,7 @@ import type { Sql } from '../sql/sql.ts'
 import { openCheckpointer } from './checkpoint.ts'
 import type { SharedThreads } from './database.ts'
 import { InstanceDatabase, type InstanceStore } from './instance-database.ts'
+import { createInstanceList } from './instance-list.ts'
 import { InstancePool, type PrepareInstance } from './instance-pool.ts'
 import { ReaderThreads } from './readers/reader-threads.ts'
 import { createSqliteScans } from './scans/scans.ts'
@@ -89,6 +90,8 @@ export function openSqlite(options: {
   const standIns = new StandIns(prepareInstance)
   const instances: InstanceStore = { folder, pool, standIns }
 
+  const findInstances = createInstanceList({ folder, opened: (namespace) => pool.instancesOf(namespace) })
+
   const forget = onHandleShortage(() => pool.releaseHandles())
 
   const findDatabaseFault = async (): Promise<string | null> => (await statics.findFault()) ?? pool.findFault()
@@ -109,6 +112,7 @@ export function openSqlite(options: {
       return statics.find(namespace)
     },
     keepsInstancesApart: true,
+    findInstances,
     origin: async () => origin,
     pauseWrites: () => statics.pauseWrites(),
     prepareAgain() {

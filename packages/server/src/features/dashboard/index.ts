@@ -18,6 +18,7 @@ import { createAudit, type DashboardAudit } from './audit/audit.ts'
 import { createAuditChain } from './audit/chain.ts'
 import { createAuditEndpoints } from './audit/endpoints.ts'
 import { createAuditReader } from './audit/reader.ts'
+import { createInstanceEndpoints } from './instances/endpoints.ts'
 import { dashboardAddress } from './migrations.ts'
 import { createPage } from './page.ts'
 import { createRequestEndpoints, type EngineFaults, type ExplainRequest } from './requests/endpoints.ts'
@@ -57,6 +58,8 @@ export interface DashboardDeps<Passkey> {
   /** In place of the folder of the built page. */
   readonly pageFolder?: string | undefined
   readonly version: string
+  /** The names of the tables of a dynamic namespace; null for any other. */
+  readonly instanceTables: (namespace: string) => readonly string[] | null
   readonly findFaults: () => Promise<EngineFaults>
   /** Requests in progress. */
   readonly inFlight: () => number
@@ -98,7 +101,8 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
   if (sql.circuit === null) await chain.recover(Number.MAX_SAFE_INTEGER)
   const viewAs = createViewAs({ database, users: deps.viewedUsers, audit, clock })
   const access: DashboardAccess = {
-    findSession: createFindSession({ ...deps, findViewed: viewAs.find }),
+    findSession: createFindSession({ ...deps, findViewed: viewAs.find }, 'find'),
+    checkSession: createFindSession({ ...deps, findViewed: viewAs.find }, 'check'),
     publicUrl,
     trustProxy,
     now: () => clock.now(),
@@ -116,6 +120,7 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     dashboardEndpoints: [
       ...createPage({ folder: deps.pageFolder }),
       ...createViewEndpoints({ database, clock }),
+      ...createInstanceEndpoints(deps),
       ...createViewAsEndpoints(viewAs),
       ...createRequestEndpoints({ ...deps, recent, queryPeers: (question) => peers.query(question), now: access.now }),
       ...createSessionEndpoints({ ...deps, access, signIn, audit, viewAs }),

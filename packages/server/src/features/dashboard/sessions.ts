@@ -42,6 +42,8 @@ export interface DashboardSessions {
   open(tx: Transaction, userId: string, client: SessionClient): Promise<OpenedSession>
   /** The session of a token, and records its use; null if there is none, or it has ended. */
   find(token: string): Promise<DashboardSession | null>
+  /** The same without recording a use. */
+  check(token: string): Promise<DashboardSession | null>
   /** Ends the session of a token, if there is one. */
   end(token: string): Promise<void>
   /** Ends every session of a user when the transaction commits. */
@@ -76,6 +78,14 @@ export async function openDashboardSessions({ sql: engine, clock }: DashboardSes
     expiresAtMs: createdAtMs + dashboardSessionMs,
   })
 
+  const read = async (token: string): Promise<Row | undefined> => {
+    const nowMs = clock.now()
+    const [row] = await database.all<Row>(sql`SELECT id, user_id, created_at, used_at FROM ${sessions}
+      WHERE token_hash = ${sha256(token)} AND created_at > ${nowMs - dashboardSessionMs}
+      AND used_at > ${nowMs - dashboardIdleMs}`)
+    return row
+  }
+
   return {
     async open(tx, userId, { address, userAgent }) {
       await tx.run(sql`DELETE FROM ${sessions} WHERE id IN (SELECT id FROM ${sessions} WHERE user_id = ${userId}
@@ -89,14 +99,17 @@ export async function openDashboardSessions({ sql: engine, clock }: DashboardSes
     },
 
     async find(token) {
-      const nowMs = clock.now()
-      const [row] = await database.all<Row>(sql`SELECT id, user_id, created_at, used_at FROM ${sessions}
-        WHERE token_hash = ${sha256(token)} AND created_at > ${nowMs - dashboardSessionMs}
-        AND used_at > ${nowMs - dashboardIdleMs}`)
+      const row = await read(token)
       if (!row) return null
+      const nowMs = clock.now()
       if (nowMs - Number(row.used_at) >= dashboardTouchMs)
         await database.write((tx) => tx.run(sql`UPDATE ${sessions} SET used_at = ${nowMs} WHERE id = ${row.id}`))
       return sessionOf(row.id, row.user_id, Number(row.created_at))
+    },
+
+    async check(token) {
+      const row = await read(token)
+      return row ? sessionOf(row.id, row.user_id, Number(row.created_at)) : null
     },
 
     async end(token) {

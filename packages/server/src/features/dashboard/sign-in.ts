@@ -122,11 +122,14 @@ export const createFindAdministrator =
     return role && !role.isReadOnly ? callerOf(account, role, { id, createdAtMs }) : null
   }
 
-/** The session of a cookie with the current role of its user. Reads both for each request: an end applies at once. */
+/**
+ * The session of a cookie with the current role of its user. Reads both for each request: an end applies at once.
+ * `use`: whether it is a use of the session.
+ */
 export const createFindSession =
-  ({ config, sessions, findActive, findViewed }: SignInDeps) =>
+  ({ config, sessions, findActive, findViewed }: SignInDeps, use: 'find' | 'check') =>
   async (token: string): Promise<AdministratorSession | null> => {
-    const session = await sessions.find(token)
+    const session = await sessions[use](token)
     if (!session) return null
     const [account, viewedAs] = await Promise.all([findActive(session.userId), findViewed(session.id)])
     const role = account && findRole(config(), account)

@@ -3,6 +3,7 @@
  * authenticates. Other sites' pages send neither the cookie (SameSite) nor the header (CORS), and their `Origin` is
  * another; each check alone stops them.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { ServiceCaller, ViewedUser } from '../../access/caller.ts'
 import type { TrustProxy } from '../../base/network/address.ts'
 import {
@@ -14,6 +15,7 @@ import {
   viewingAsUser,
   withHeaders,
 } from '../../errors.ts'
+import { dashboardSocketCheckMs } from '../../limits/dashboard.ts'
 import { recentSignInMs } from '../../limits/users.ts'
 import type { Endpoint } from '../endpoint.ts'
 import type { RequestContext } from '../request-context.ts'
@@ -28,8 +30,10 @@ export interface AdministratorSession {
 }
 
 export interface DashboardAccess {
-  /** The session of a cookie; null if there is none, or it has ended. */
+  /** The session of a cookie, and records its use; null if there is none, or it has ended. */
   findSession(token: string): Promise<AdministratorSession | null>
+  /** The same without a use, which would keep the session of a page that was left open from ending. */
+  checkSession(token: string): Promise<AdministratorSession | null>
   /** The configured public URL; null if there is none. */
   readonly publicUrl: string | null
   readonly trustProxy: TrustProxy
@@ -101,6 +105,24 @@ interface Parts {
   readonly limiter: RateLimiter
 }
 
+/** Throws 400 where the request has other credentials than a cookie. */
+function refuseOtherCredentials({ headers }: Pick<RequestContext, 'headers'>): void {
+  if (headers.has('x-platform-service-key') || headers.has('authorization'))
+    throw badRequest('The dashboard accepts no service keys and no access tokens')
+}
+
+/** Rejects a cookie without a session with 401; cookies cannot be guessed faster than passwords. */
+async function requireSession(
+  { dashboard, limiter }: Parts,
+  token: string,
+  { address }: Pick<RequestContext, 'address'>,
+): Promise<AdministratorSession> {
+  const session = await dashboard.findSession(token)
+  if (session) return session
+  await limiter.count('auth', address)
+  throw authenticationRequired()
+}
+
 /** Authenticates a request to an endpoint of the dashboard. Rejects with 400, 401, 403 and 429. */
 export async function identifyAdministrator(
   { dashboard, limiter }: Parts,
@@ -108,8 +130,7 @@ export async function identifyAdministrator(
   context: RequestContext,
 ): Promise<RequestContext['caller'] | ServiceCaller> {
   const { headers, method, address, caller } = context
-  if (headers.has('x-platform-service-key') || headers.has('authorization'))
-    throw badRequest('The dashboard accepts no service keys and no access tokens')
+  refuseOtherCredentials(context)
   const isRead = method === 'GET' || method === 'HEAD'
   const token = endpoint.credentials === 'admin' ? readToken(context) : null
   if (endpoint.credentials === 'admin' && token === null) throw authenticationRequired()
@@ -119,12 +140,7 @@ export async function identifyAdministrator(
     if (endpoint.rateLimit !== null) await limiter.count(endpoint.rateLimit, address)
     return caller
   }
-  const session = await dashboard.findSession(token)
-  if (!session) {
-    // Cookies cannot be guessed faster than passwords.
-    await limiter.count('auth', address)
-    throw authenticationRequired()
-  }
+  const session = await requireSession({ dashboard, limiter }, token, context)
   if (session.isReadOnly && !isRead && !endpoint.isForReaders) throw refusalToChange(session.caller)
   // Exports are reads that answer as the administrator.
   if (session.caller.admin?.viewedAs && endpoint.requiresRecentSignIn) throw refusalToChange(session.caller)
@@ -140,6 +156,47 @@ export const viewedHeaders = ({ userId }: ViewedUser): Readonly<Record<string, s
 function refusalToChange({ admin }: ServiceCaller): ApiError {
   if (!admin?.viewedAs) return accessDenied('The role may only read')
   return withHeaders(viewingAsUser(), viewedHeaders(admin.viewedAs))
+}
+
+export interface SocketAdministrator {
+  readonly caller: ServiceCaller
+  /** Whether the session has not ended and the role is the same, as of some seconds ago. */
+  readonly isValid: () => boolean
+}
+
+/**
+ * Authenticates the upgrade of a socket of the page. Browsers send no header of the page with it, so it needs the
+ * `Origin` of the server itself, whatever its method. Rejects with 400, 401, 403 and 429.
+ */
+export async function identifySocketAdministrator(parts: Parts, context: RequestContext): Promise<SocketAdministrator> {
+  const { dashboard } = parts
+  refuseOtherCredentials(context)
+  const token = readToken(context)
+  if (token === null) throw authenticationRequired()
+  siteOf(context.headers, dashboard)
+  const { caller } = await requireSession(parts, token, context)
+  // Subscriptions would answer as the administrator.
+  if (caller.admin?.viewedAs) throw refusalToChange(caller)
+  let [isOpen, isChecking, checkedAtMs] = [true, false, dashboard.now()]
+  const check = async (): Promise<void> => {
+    isChecking = true
+    try {
+      const session = await dashboard.checkSession(token)
+      isOpen = session !== null && isDeepStrictEqual(session.caller, caller)
+      checkedAtMs = dashboard.now()
+    } catch {
+      // An engine is away: the next tick tries again.
+    } finally {
+      isChecking = false
+    }
+  }
+  return {
+    caller,
+    isValid() {
+      if (isOpen && !isChecking && dashboard.now() - checkedAtMs >= dashboardSocketCheckMs) void check()
+      return isOpen
+    },
+  }
 }
 
 /** Rejects an administrator who signed in more than ten minutes ago with 403; other callers are not concerned. */

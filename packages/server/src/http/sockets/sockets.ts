@@ -34,7 +34,7 @@ export interface SocketSlot {
   release(): void
 }
 
-/** Bounds over all sockets. Sockets with a service key do not count against `perAddress`. */
+/** Bounds over all sockets. Those with a service key do not count against `perAddress`; those of administrators do. */
 export interface SocketBounds {
   readonly perUser: number
   readonly perAddress: number
@@ -111,7 +111,7 @@ export class Sockets {
   reserve({ kind, address, ...from }: SocketOrigin): SocketSlot | null {
     if (this.#open.size >= socketsMax) throw unavailable()
     const key = keyOf(kind, address)
-    const isCounted = from.caller.kind !== 'service'
+    const isCounted = from.caller.kind !== 'service' || from.caller.admin !== undefined
     if (this.#pending.get(key) >= pendingSocketsMax) return null
     if (isCounted && this.#byAddress.get(address) >= this.#bounds.perAddress) return null
     this.#pending.add(key, 1)

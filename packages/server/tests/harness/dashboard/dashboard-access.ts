@@ -78,6 +78,7 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
     send: (client, { id }) => client.post(`/api/view-as/${id}`, undefined),
   },
   'dashboard.endViewAs': { roles: everyRole, send: (client) => client.delete('/api/view-as') },
+  'dashboard.listInstances': { roles: everyRole, send: (client) => client.get('/api/instances/space') },
   'dashboard.getSession': { roles: everyRole, send: (client) => client.get('/api/session') },
   'dashboard.signOut': { roles: everyRole, send: (client) => client.delete('/api/session') },
 }

@@ -2,6 +2,8 @@
 import { memo, type PointerEvent } from 'react'
 import { classNames } from '../../../design/class-names.ts'
 import { Checkbox } from '../../../design/field.tsx'
+import { Icon } from '../../../design/icons.tsx'
+import type { Flash } from '../live/live-rows.ts'
 import type { Row } from '../rows/row.ts'
 import { CellValue } from './cell-value.tsx'
 import type { Column } from './columns.ts'
@@ -20,6 +22,10 @@ export interface GridRowProps {
   readonly activeColumn: number | null
   readonly isSelected: boolean
   readonly isOpen: boolean
+  /** Of a row that has just changed. */
+  readonly flash?: Flash | undefined
+  /** Whether the row has just been deleted. */
+  readonly isStruck?: boolean
   /** The id of the active cell, for `aria-activedescendant`. */
   readonly activeId: string
   readonly onSelect: (index: number, isSelected: boolean, isRange: boolean) => void
@@ -27,6 +33,7 @@ export interface GridRowProps {
   readonly span: ColumnSpan | null
   readonly onActivate: (index: number, column: number, isExtended: boolean) => void
   readonly onOpen: (index: number, column: number) => void
+  readonly onPeek: (index: number, column: number) => void
 }
 
 export const GridRow = memo(function GridRow({
@@ -40,11 +47,14 @@ export const GridRow = memo(function GridRow({
   activeColumn,
   isSelected,
   isOpen,
+  flash,
+  isStruck = false,
   activeId,
   span,
   onSelect,
   onActivate,
   onOpen,
+  onPeek,
 }: GridRowProps) {
   const onPointerDown = (event: PointerEvent, column: number): void => {
     if (event.button === 0) onActivate(index, column, event.shiftKey)
@@ -57,7 +67,7 @@ export const GridRow = memo(function GridRow({
       role="row"
       aria-rowindex={index + 2}
       aria-selected={isSelected}
-      className={classNames('data-row', isSelected && 'is-selected', isOpen && 'is-open')}
+      className={classNames('data-row', isSelected && 'is-selected', isOpen && 'is-open', isStruck && 'is-struck')}
       style={{ transform: `translateY(${top}px)`, width }}
     >
       <div role="gridcell" aria-colindex={1} className="data-marker">
@@ -83,10 +93,12 @@ export const GridRow = memo(function GridRow({
         const number = firstColumn + at
         const isActive = number === activeColumn
         const isInRange = span !== null && number >= span[0] && number <= span[1]
+        const isFlashing = flash?.names.has(column.name) ?? false
         const isThere = row !== undefined && column.name in row.values
         return (
           <div
-            key={column.name}
+            // A new element starts the animation again.
+            key={isFlashing ? `${column.name} ${flash?.count}` : column.name}
             role="gridcell"
             tabIndex={-1}
             aria-colindex={number + 2}
@@ -96,6 +108,7 @@ export const GridRow = memo(function GridRow({
               'data-cell',
               isActive && 'is-active',
               isInRange && 'is-in-range',
+              isFlashing && 'is-flashing',
               column.field?.type === 'number' && 'is-numeric',
             )}
             style={{ left: column.left, width: column.width }}
@@ -109,6 +122,17 @@ export const GridRow = memo(function GridRow({
               <CellValue value={row.values[column.name]} field={column.field} isCut={row.cut.has(column.name)} />
             ) : (
               row === undefined && <span className="data-pending" />
+            )}
+            {isThere && column.field?.references !== undefined && row.values[column.name] !== null && (
+              <button
+                type="button"
+                className="data-peek-button"
+                tabIndex={-1}
+                aria-label={`Look at ${String(row.values[column.name])}`}
+                onClick={() => onPeek(index, number)}
+              >
+                <Icon name="eye" size={13} />
+              </button>
             )}
           </div>
         )

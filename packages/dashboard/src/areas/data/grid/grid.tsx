@@ -3,6 +3,7 @@
  * moves with the keys; the grid itself has the focus. What is shown comes from a `RowCache`.
  */
 import { type ClipboardEvent, type KeyboardEvent, useCallback, useEffect, useId, useRef } from 'react'
+import type { LiveRows } from '../live/live-rows.ts'
 import type { Row } from '../rows/row.ts'
 import type { RowCache } from '../rows/row-cache.ts'
 import { type Column, markerWidth } from './columns.ts'
@@ -34,6 +35,8 @@ export interface GridProps {
   readonly onEdit: (row: Row, column: Column, cell: DOMRect) => void
   /** The record was opened: with the space bar. */
   readonly onOpen: (row: Row) => void
+  /** A reference was looked at: with P or its button. */
+  readonly onPeek: (row: Row, column: Column, cell: DOMRect) => void
   readonly onCopy: (row: Row, column: Column) => void
   readonly onDelete: () => void
   /** Several cells were copied. */
@@ -41,13 +44,21 @@ export interface GridProps {
   /** The first row of a range is to be repeated in the others. */
   readonly onFill: (range: CellRange) => void
   readonly onPaste: (range: CellRange, data: DataTransfer) => void
+  /** Marks of what changes while the rows are followed. */
+  readonly live?: LiveRows | undefined
 }
 
 /** What a key does with the row and column of the active cell; undefined for other keys. */
 function actionOf(
   event: KeyboardEvent,
   { onCopy, onDelete, onOpen, onSelect }: GridProps,
-  { row, column, edit, toggle }: { row: Row; column: Column; edit: () => void; toggle: () => void },
+  {
+    row,
+    column,
+    edit,
+    peek,
+    toggle,
+  }: { row: Row; column: Column; edit: () => void; peek: () => void; toggle: () => void },
 ): (() => void) | undefined {
   if ((event.ctrlKey || event.metaKey) && event.key === 'c') return () => onCopy(row, column)
   const actions: Readonly<Record<string, () => void>> = {
@@ -55,6 +66,7 @@ function actionOf(
     F2: edit,
     ' ': event.shiftKey || event.ctrlKey ? toggle : () => onOpen(row),
     x: toggle,
+    p: peek,
     Delete: onDelete,
     Escape: () => onSelect(new Set()),
   }
@@ -80,8 +92,33 @@ function pasteInto(event: ClipboardEvent, { onPaste }: GridProps, { range }: Cel
   onPaste(range, event.clipboardData)
 }
 
+function runFor(event: KeyboardEvent, action: () => void): void {
+  event.preventDefault()
+  action()
+}
+
+/** Not a key of a control in it; a cell that was clicked has the focus itself. */
+const isOfGrid = ({ target, currentTarget }: KeyboardEvent): boolean =>
+  target === currentTarget || (target as Element).matches('.data-cell')
+
+/** Calls what is done with a cell, which is active and therefore in the document, with its position on the screen. */
+function useCellHandler(
+  cache: RowCache,
+  columns: readonly Column[],
+  activeId: string,
+  handle: GridProps['onEdit'],
+): (index: number, at: number) => void {
+  return useCallback(
+    (index, at) => {
+      const [row, column, cell] = [cache.rowAt(index), columns[at], document.getElementById(activeId)]
+      if (row && column && cell) handle(row, column, cell.getBoundingClientRect())
+    },
+    [cache, columns, activeId, handle],
+  )
+}
+
 export function Grid(props: GridProps) {
-  const { label, cache, revision, columns, selected, onSelect, onEdit } = props
+  const { label, cache, revision, columns, selected, onSelect, onEdit, onPeek } = props
   const scroller = useRef<HTMLDivElement>(null)
   const activeId = useId()
   const count = cache.length
@@ -101,16 +138,10 @@ export function Grid(props: GridProps) {
     })
   }, [cache, revision, rows.first, rows.end, groups])
 
-  const edit = useCallback(
-    (index: number, at: number) => {
-      const [row, column] = [cache.rowAt(index), columns[at]]
-      const cell = scroller.current?.querySelector('.data-cell.is-active')
-      if (row && column && cell) onEdit(row, column, cell.getBoundingClientRect())
-    },
-    [cache, columns, onEdit],
-  )
+  const edit = useCellHandler(cache, columns, activeId, onEdit)
+  const peek = useCellHandler(cache, columns, activeId, onPeek)
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.target !== scroller.current || rangeAction(event, props, cells)) return
+    if (!isOfGrid(event) || rangeAction(event, props, cells)) return
     const perPage = Math.max(1, rows.end - rows.first - 12)
     const next = moved(active, event, { rows: count, columns: columns.length, perPage })
     const [row, column] = [cache.rowAt(active.row), columns[active.column]]
@@ -121,9 +152,14 @@ export function Grid(props: GridProps) {
       shown.reveal(next.column)
     } else if (row && column) {
       const toggle = (): void => select(active.row, !selected.has(row.id), false)
-      const action = actionOf(event, props, { row, column, toggle, edit: () => edit(active.row, active.column) })
-      if (action) event.preventDefault()
-      action?.()
+      const action = actionOf(event, props, {
+        row,
+        column,
+        toggle,
+        edit: edit.bind(null, active.row, active.column),
+        peek: peek.bind(null, active.row, active.column),
+      })
+      if (action) runFor(event, action)
     }
   }
   // A cell that is not in view is not in the document.
@@ -166,9 +202,12 @@ export function Grid(props: GridProps) {
               span={cells.columnsIn(index)}
               isSelected={row !== undefined && selected.has(row.id)}
               isOpen={row !== undefined && row.id === props.openId}
+              flash={row && props.live?.flashOf(row.id)}
+              isStruck={row !== undefined && (props.live?.isStruck(row.id) ?? false)}
               onSelect={select}
               onActivate={activate}
               onOpen={edit}
+              onPeek={peek}
             />
           )
         })}

@@ -1,5 +1,6 @@
 /** The text of a field while it is edited, and the value that it stands for. Invalid text is kept as it was typed. */
 import type { FieldDescription } from '../../../app/queries.ts'
+import { parseTimeText } from '../../../text/parse-time.ts'
 
 /** Text, or null for no value. */
 export type Draft = string | null
@@ -33,11 +34,9 @@ const parseNumber = (text: string): Parsed => {
   return text.trim() === '' || !Number.isFinite(value) ? { error: 'is not a number' } : { value }
 }
 
-/** Accepts what the server accepts, and times without a zone in that of the browser. */
 function parseTime(text: string): Parsed {
-  const written = text.trim()
-  const time = new Date(/^\d{4}-\d{2}-\d{2} \d/.test(written) ? written.replace(' ', 'T') : written)
-  return Number.isNaN(time.getTime())
+  const time = parseTimeText(text)
+  return time === null
     ? { error: 'is not a time; write it as 2026-11-24 09:30:00 or 2026-11-24T09:30:00Z' }
     : { value: time.toISOString() }
 }

@@ -14,6 +14,7 @@ import { Skeleton } from '../../../design/skeleton.tsx'
 import { useToasts } from '../../../design/toast.tsx'
 import { apiPath, type TableAddress } from '../location.ts'
 import type { Row } from '../rows/row.ts'
+import { BackwardRelations } from './backward-relations.tsx'
 import { ConflictDialog } from './conflict-dialog.tsx'
 import { emptyMeansNull } from './draft.ts'
 import { FieldEditor } from './field-editor.tsx'
@@ -134,6 +135,7 @@ function OpenPanel(props: RecordPanelProps & { readonly row: Row | null }) {
       <div className="stack" onKeyDown={onKeyDown}>
         {error !== null && <ErrorNote error={error} />}
         <FormFields {...props} form={form} error={error} showsErrors={isChecked} />
+        {row && <BackwardRelations address={address} id={row.id} />}
       </div>
       {conflict !== undefined && form.changes !== null && (
         <ConflictDialog

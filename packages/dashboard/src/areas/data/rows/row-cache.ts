@@ -1,23 +1,28 @@
 /**
  * The rows of one view of a table, for a grid that shows any part of them. Rows are read in pages, and wide tables in
  * groups of columns, so that no response is large. A page is read from its neighbor's first or last row (keyset); where
- * the grid jumps far, by its offset. A bounded number of pages is kept.
+ * the grid jumps far, by its distance from the nearer end, and beyond `skipsMax` rows from an estimated key.
  */
 import { isPlinthError } from 'plinth-client'
-import { mergeRows, type Row } from './row.ts'
+import { Pages, pageOf, pageRange, rowsPerPage } from './pages.ts'
+import type { Row } from './row.ts'
 
-/** Rows per page. With `previewChars` and `columnsPerGroup` a response stays under 100 kB. */
-export const rowsPerPage = 40
-/** 4,000 rows; the grid shows some 30 at a time. */
-export const pagesKeptMax = 100
 /** Pages in transit: what a screen shows, and one beside it. */
 export const loadsMax = 4
+/** Rows that a page may be away from both ends to be found by counting: less than a second in an index. */
+export const skipsMax = 5_000_000
 
 /** Where a page begins or ends. */
 export type Anchor =
   | { readonly kind: 'after'; readonly id: string }
   | { readonly kind: 'before'; readonly id: string }
   | { readonly kind: 'offset'; readonly offset: number }
+  /** The last `limit` rows before the last `offset` ones. */
+  | { readonly kind: 'end'; readonly offset: number; readonly limit: number }
+  /** From the row that is estimated to have this share of all rows before it. */
+  | { readonly kind: 'share'; readonly share: number }
+  /** The rows with these ids, in any order. */
+  | { readonly kind: 'rows'; readonly ids: readonly string[] }
 
 export interface LoadedPage {
   readonly rows: readonly Row[]
@@ -28,26 +33,18 @@ export interface LoadedPage {
 export interface RowSource {
   /** Whether a page can be read from a row; otherwise only by its offset. */
   readonly isKeyset: boolean
+  /** Whether a page can be read from an estimated key. */
+  readonly canEstimate: boolean
   /** Reads a page with the columns of a group. */
   load(anchor: Anchor, group: number, signal: AbortSignal): Promise<LoadedPage>
   /** Counts all rows. */
   count(signal: AbortSignal): Promise<number>
 }
 
-interface Page {
-  rows: readonly Row[]
-  anchor: Anchor
-  /** Groups of columns that are there. */
-  readonly groups: Set<number>
-  /** Read before the last change. It is shown until it has been read again. */
-  isStale: boolean
-  /** When it was last shown, as a counter. */
-  usedAt: number
-}
-
 interface Load {
   readonly page: number
   readonly group: number
+  readonly anchor: Anchor
   readonly controller: AbortController
 }
 
@@ -57,6 +54,9 @@ export interface RowWindow {
   /** Groups of columns in view. */
   readonly groups: readonly number[]
 }
+
+/** A page that is not read from one beside it. The database counts rows for it, so there is one at a time. */
+const isJump = ({ kind }: Anchor): boolean => kind === 'offset' || kind === 'end' || kind === 'share'
 
 export class RowCache {
   /** Raised with every change; identifies a snapshot for `useSyncExternalStore`. */
@@ -68,16 +68,16 @@ export class RowCache {
   isReady = false
 
   readonly #source: RowSource
-  readonly #pages = new Map<number, Page>()
+  readonly #pages = new Pages()
   readonly #loads: Load[] = []
   readonly #listeners = new Set<() => void>()
+  readonly #closed = new AbortController()
   #counting: AbortController | null = null
   #window: RowWindow = { first: 0, last: rowsPerPage - 1, groups: [0] }
   /** One past the last row that is known to exist. */
   #end = 0
   /** Whether `#end` is the end. */
   #isEnd = false
-  #clock = 0
 
   constructor(source: RowSource) {
     this.#source = source
@@ -97,21 +97,17 @@ export class RowCache {
   }
 
   rowAt(index: number): Row | undefined {
-    return this.#pages.get(Math.floor(index / rowsPerPage))?.rows[index % rowsPerPage]
+    return this.#pages.rowAt(index)
   }
 
-  /** Whether a column of the group is there for the row. */
-  hasGroup(index: number, group: number): boolean {
-    return this.#pages.get(Math.floor(index / rowsPerPage))?.groups.has(group) ?? false
+  /** Whether the position of the rows in view is estimated. */
+  get isEstimated(): boolean {
+    return this.#pages.get(pageOf(this.#window.last))?.isEstimated ?? false
   }
 
   /** The index of a row that is in the cache; -1 otherwise. */
   indexOf(id: string): number {
-    for (const [at, { rows }] of this.#pages) {
-      const index = rows.findIndex((row) => row.id === id)
-      if (index >= 0) return at * rowsPerPage + index
-    }
-    return -1
+    return this.#pages.indexOf(id)
   }
 
   /** Requests what the window shows and is not there yet, and abandons requests for what it does not show. */
@@ -122,7 +118,7 @@ export class RowCache {
 
   /** Everything is read again; what is shown stays until then. */
   invalidate(): void {
-    for (const page of this.#pages.values()) page.isStale = true
+    this.#pages.markStale()
     for (const { controller } of this.#loads.splice(0)) controller.abort()
     this.#counting?.abort()
     this.#counting = null
@@ -135,18 +131,26 @@ export class RowCache {
 
   /** Replaces fields of a row that was written. */
   patch(row: Row): void {
-    for (const page of this.#pages.values()) {
-      const index = page.rows.findIndex(({ id }) => id === row.id)
-      if (index < 0) continue
-      const before = page.rows[index] as Row
-      const cut = new Set([...before.cut].filter((name) => !(name in row.values)))
-      const merged = { ...mergeRows({ ...before, cut }, row), version: row.version }
-      page.rows = page.rows.with(index, merged)
-    }
+    this.#pages.patch(row)
     this.#changed()
   }
 
+  /** Reads rows that are there again; resolves with the fields that have changed, by the id of the row. */
+  async refresh(ids: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+    const changed = new Map<string, ReadonlySet<string>>()
+    for (const group of this.#window.groups) {
+      const { rows } = await this.#source.load({ kind: 'rows', ids }, group, this.#closed.signal)
+      for (const row of rows) {
+        const names = this.#pages.patch(row)
+        if (names.size > 0) changed.set(row.id, names.union(changed.get(row.id) ?? new Set()))
+      }
+    }
+    this.#changed()
+    return changed
+  }
+
   close(): void {
+    this.#closed.abort()
     for (const { controller } of this.#loads.splice(0)) controller.abort()
     this.#counting?.abort()
     this.#listeners.clear()
@@ -164,58 +168,95 @@ export class RowCache {
     const pages = pageRange(first, last)
     // A page beside the window makes slow scrolling seamless; it is not worth interrupting for.
     const near = [...pages, (pages.at(-1) ?? 0) + 1].filter((page) => page * rowsPerPage < Math.max(this.length, 1))
-    for (const load of [...this.#loads]) if (!near.includes(load.page)) this.#abandon(load)
+    for (const load of [...this.#loads]) if (!near.includes(load.page) && !isJump(load.anchor)) this.#abandon(load)
     for (const page of near) {
-      const kept = this.#pages.get(page)
-      if (kept) kept.usedAt = ++this.#clock
+      const kept = this.#pages.touch(page)
       for (const group of groups) {
         const isThere = kept?.groups.has(group) && !kept.isStale
         const isLoading = this.#loads.some((load) => load.page === page && load.group === group)
         // Further groups of columns are added to the rows that the first one has found.
-        const isFirst = !kept && this.#loads.some((load) => load.page === page)
-        if (!isThere && !isLoading && !isFirst && this.#loads.length < loadsMax) void this.#load(page, group)
+        const isFirst = !this.#pages.fresh(page) && this.#loads.some((load) => load.page === page)
+        if (!isThere && !isLoading && !isFirst && this.#loads.length < loadsMax) this.#start(page, group)
       }
     }
     if (this.total === null && this.#counting === null) this.#count()
   }
 
+  /**
+   * While one jump is under way, those of a scrollbar that is dragged wait; the last of them follows it. A page whose
+   * neighbor is under way waits for its rows.
+   */
+  #start(page: number, group: number): void {
+    const anchor = this.#anchorOf(page)
+    const isAwaited = (load: Load): boolean => isJump(load.anchor) || Math.abs(load.page - page) === 1
+    if (isJump(anchor) && this.#loads.some(isAwaited)) return
+    void this.#load({ page, group, anchor, controller: new AbortController() })
+  }
+
   #abandon(load: Load): void {
     load.controller.abort()
-    this.#loads.splice(this.#loads.indexOf(load), 1)
+    this.#finish(load)
+  }
+
+  #finish(load: Load): void {
+    if (this.#loads.includes(load)) this.#loads.splice(this.#loads.indexOf(load), 1)
   }
 
   #anchorOf(page: number): Anchor {
-    const kept = this.#pages.get(page)
-    if (kept && !kept.isStale) return kept.anchor
+    const kept = this.#pages.fresh(page)
+    if (kept && kept.rows.length > 0) return { kind: 'rows', ids: kept.rows.map(({ id }) => id) }
     if (!this.#source.isKeyset) return { kind: 'offset', offset: page * rowsPerPage }
-    const [before, after] = [this.#pages.get(page - 1), this.#pages.get(page + 1)]
-    const lastBefore = before && !before.isStale && before.rows.length === rowsPerPage ? before.rows.at(-1) : undefined
-    if (lastBefore) return { kind: 'after', id: lastBefore.id }
-    const firstAfter = after && !after.isStale ? after.rows[0] : undefined
-    if (firstAfter && page > 0) return { kind: 'before', id: firstAfter.id }
-    return page === 0 ? { kind: 'after', id: '' } : { kind: 'offset', offset: page * rowsPerPage }
+    const [before, after] = [this.#pages.fresh(page - 1), this.#pages.fresh(page + 1)]
+    const lastBefore = before?.rows.length === rowsPerPage ? before.rows.at(-1) : undefined
+    const firstAfter = page > 0 ? after?.rows[0] : undefined
+    // Of two neighbors, the one whose position is known.
+    if (lastBefore && !(before?.isEstimated && firstAfter && !after?.isEstimated))
+      return { kind: 'after', id: lastBefore.id }
+    if (firstAfter) return { kind: 'before', id: firstAfter.id }
+    return page === 0 ? { kind: 'after', id: '' } : this.#jumpTo(page)
   }
 
-  async #load(page: number, group: number): Promise<void> {
-    const load: Load = { page, group, controller: new AbortController() }
+  /** A page by the number of rows before it, or from an estimated key where counting them takes too long. */
+  #jumpTo(page: number): Anchor {
+    const counted = this.#countTo(page)
+    if (counted.offset <= skipsMax || this.total === null || !this.#source.canEstimate) return counted
+    return { kind: 'share', share: (page * rowsPerPage) / this.total }
+  }
+
+  /** A page by the number of rows between it and the nearer end. */
+  #countTo(page: number): Extract<Anchor, { readonly kind: 'offset' | 'end' }> {
+    const offset = page * rowsPerPage
+    const { total } = this
+    if (total === null || !Number.isFinite(total) || offset >= total || !this.#source.isKeyset)
+      return { kind: 'offset', offset }
+    const limit = Math.min(rowsPerPage, total - offset)
+    const behind = total - offset - limit
+    return behind < offset ? { kind: 'end', offset: behind, limit } : { kind: 'offset', offset }
+  }
+
+  /** Whether the position of a page that is read so is estimated. */
+  #isEstimated(page: number, { kind }: Anchor): boolean {
+    if (kind === 'after') return this.#pages.get(page - 1)?.isEstimated ?? false
+    if (kind === 'before') return this.#pages.get(page + 1)?.isEstimated ?? false
+    return kind === 'share'
+  }
+
+  async #load(load: Load): Promise<void> {
     this.#loads.push(load)
-    const { signal } = load.controller
-    let anchor = this.#anchorOf(page)
+    const { page, group, controller } = load
+    const { signal } = controller
     try {
-      let loaded: LoadedPage
-      try {
-        loaded = await this.#source.load(anchor, group, signal)
-      } catch (error) {
-        // The row beside it has been deleted meanwhile.
-        if (anchor.kind === 'offset' || !isPlinthError(error, 'invalid-input')) throw error
-        anchor = { kind: 'offset', offset: page * rowsPerPage }
+      let { anchor } = load
+      let loaded = await this.#loadFrom(anchor, group, signal)
+      if (!loaded || !this.#fits(page, anchor, loaded)) {
+        anchor = this.#countTo(page)
         loaded = await this.#source.load(anchor, group, signal)
       }
       if (!signal.aborted) this.#add(page, group, anchor, loaded)
     } catch (error) {
       if (!signal.aborted) this.error = error
     } finally {
-      if (this.#loads.includes(load)) this.#loads.splice(this.#loads.indexOf(load), 1)
+      this.#finish(load)
       if (!signal.aborted) {
         this.#changed()
         if (this.error === null) this.#work()
@@ -223,38 +264,41 @@ export class RowCache {
     }
   }
 
+  /** Null if the row beside the page has been deleted meanwhile. */
+  async #loadFrom(anchor: Anchor, group: number, signal: AbortSignal): Promise<LoadedPage | null> {
+    try {
+      return await this.#source.load(anchor, group, signal)
+    } catch (error) {
+      const isKeyset = anchor.kind === 'after' || anchor.kind === 'before'
+      if (isKeyset && isPlinthError(error, 'invalid-input')) return null
+      throw error
+    }
+  }
+
+  /** Whether there are as many rows as the position of the page requires; an estimated one may be too near to an end. */
+  #fits(page: number, anchor: Anchor, { rows }: LoadedPage): boolean {
+    return rows.length === rowsPerPage || (anchor.kind !== 'before' && !this.#isEstimated(page, anchor))
+  }
+
   #add(at: number, group: number, anchor: Anchor, { rows, hasMore }: LoadedPage): void {
     this.error = null
     this.isReady = true
-    const kept = this.#pages.get(at)
-    if (kept && !kept.isStale) {
-      const byId = new Map(rows.map((row) => [row.id, row]))
-      kept.rows = kept.rows.map((row) => {
-        const other = byId.get(row.id)
-        return other ? mergeRows(row, other) : row
-      })
-      kept.groups.add(group)
+    if (anchor.kind === 'rows') {
+      this.#pages.extend(at, rows, group)
       return
     }
-    this.#pages.set(at, { rows, anchor, groups: new Set([group]), isStale: false, usedAt: ++this.#clock })
+    this.#pages.add(at, rows, group, this.#isEstimated(at, anchor))
     const end = at * rowsPerPage + rows.length
     const isLast = anchor.kind === 'before' ? false : hasMore === null ? rows.length < rowsPerPage : !hasMore
     if (isLast) {
       this.#end = end
       this.#isEnd = true
       this.total = end
-      for (const page of this.#pages.keys()) if (page > at) this.#pages.delete(page)
+      this.#pages.endAt(at)
     } else if (end > this.#end || this.#isEnd) {
       this.#end = Math.max(this.#end, end)
       this.#isEnd = false
     }
-    this.#evict()
-  }
-
-  #evict(): void {
-    if (this.#pages.size <= pagesKeptMax) return
-    const oldest = [...this.#pages].sort(([, one], [, other]) => one.usedAt - other.usedAt)
-    for (const [at] of oldest.slice(0, this.#pages.size - pagesKeptMax)) this.#pages.delete(at)
   }
 
   #count(): void {
@@ -265,14 +309,10 @@ export class RowCache {
         if (controller.signal.aborted) return
         this.total = total
         this.#changed()
+        this.#work()
       },
       // A count that takes too long leaves the total unknown; the rows can be read without it.
       () => {},
     )
   }
-}
-
-const pageRange = (first: number, last: number): number[] => {
-  const [from, to] = [Math.floor(Math.max(0, first) / rowsPerPage), Math.floor(Math.max(0, last) / rowsPerPage)]
-  return Array.from({ length: to - from + 1 }, (_, at) => from + at)
 }

@@ -1,6 +1,6 @@
-/** Which columns a view shows. The choice is part of its URL. */
+/** Which columns a view shows, in which order. The choice is part of its URL. */
 import { useState } from 'react'
-import { Button } from '../../../design/button.tsx'
+import { Button, IconButton } from '../../../design/button.tsx'
 import { Checkbox, SearchInput } from '../../../design/field.tsx'
 import { Popover } from '../../../design/popover.tsx'
 
@@ -14,11 +14,17 @@ export interface ColumnsPopoverProps {
 export function ColumnsPopover({ fields, shown, onChange }: ColumnsPopoverProps) {
   const [words, setWords] = useState('')
   const chosen = new Set(shown ?? fields)
-  const toggle = (name: string, isShown: boolean): void => {
-    const next = fields.filter((one) => (one === name ? isShown : chosen.has(one)))
-    onChange(next.length === fields.length ? null : next)
+  const order = shown ?? fields
+  const apply = (next: readonly string[]): void => onChange(next.join() === fields.join() ? null : next)
+  const toggle = (name: string, isShown: boolean): void =>
+    apply(isShown ? [...order, name] : order.filter((one) => one !== name))
+  const move = (name: string, by: 1 | -1): void => {
+    const at = order.indexOf(name)
+    const others = order.filter((one) => one !== name)
+    apply(others.toSpliced(at + by, 0, name))
   }
-  const found = fields.filter((name) => name.toLowerCase().includes(words.trim().toLowerCase()))
+  const inOrder = [...order, ...fields.filter((name) => !chosen.has(name))]
+  const found = inOrder.filter((name) => name.toLowerCase().includes(words.trim().toLowerCase()))
   return (
     <Popover
       title="Columns"
@@ -37,13 +43,31 @@ export function ColumnsPopover({ fields, shown, onChange }: ColumnsPopoverProps)
         <SearchInput label="Find a column" value={words} onChange={setWords} />
         <ul>
           {found.map((name) => (
-            <li key={name}>
+            <li key={name} className="data-column">
               <Checkbox
                 label={name}
                 checked={chosen.has(name)}
                 disabled={chosen.size === 1 && chosen.has(name)}
                 onChange={(isShown) => toggle(name, isShown)}
               />
+              {chosen.has(name) && (
+                <>
+                  <IconButton
+                    icon="arrow-up"
+                    label={`Move ${name} to the left`}
+                    size="small"
+                    disabled={name === order[0]}
+                    onClick={() => move(name, -1)}
+                  />
+                  <IconButton
+                    icon="arrow-down"
+                    label={`Move ${name} to the right`}
+                    size="small"
+                    disabled={name === order.at(-1)}
+                    onClick={() => move(name, 1)}
+                  />
+                </>
+              )}
             </li>
           ))}
         </ul>

@@ -1,5 +1,6 @@
 /** The operators of filters by the type of a field, and the text of their values. */
 import type { FieldDescription } from '../../../app/queries.ts'
+import { parseTimeText } from '../../../text/parse-time.ts'
 import type { Condition } from '../rows/row-query.ts'
 
 /** Choices of a filter. Those about null have no value of their own. */
@@ -63,10 +64,7 @@ function parseValue(text: string, field: FieldDescription | null): unknown {
   const written = text.trim()
   if (field?.type === 'number') return written === '' || Number.isNaN(Number(written)) ? text : Number(written)
   if (field?.type === 'boolean') return written === 'true'
-  if (field?.type === 'datetime') {
-    const time = new Date(written)
-    return Number.isNaN(time.getTime()) ? text : time.toISOString()
-  }
+  if (field?.type === 'datetime') return parseTimeText(written)?.toISOString() ?? text
   if (field !== null) return text
   // Of a field that is not declared, a number is meant as one.
   return /^-?\d+(?:\.\d+)?$/.test(written)

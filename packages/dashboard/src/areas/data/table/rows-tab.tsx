@@ -10,8 +10,12 @@ import { useToasts } from '../../../design/toast.tsx'
 import { useClipboard } from '../clipboard/use-clipboard.tsx'
 import type { Column } from '../grid/columns.ts'
 import { Grid } from '../grid/grid.tsx'
+import { useLiveMode } from '../live/live-mode.tsx'
 import type { TableAddress } from '../location.ts'
+import { usePeek } from '../relations/peek-card.tsx'
+import type { RowCache } from '../rows/row-cache.ts'
 import { formatConditions, nextSort, type RowQuery } from '../rows/row-query.ts'
+import { ViewsPopover } from '../views/views-popover.tsx'
 import { RowDialogs } from './row-dialogs.tsx'
 import { RowsToolbar } from './rows-toolbar.tsx'
 import { clientInsert, clientList, curlList } from './snippets.ts'
@@ -35,9 +39,11 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
   const { query, cache, columns } = view
   const actions = useRecordActions(address, cache)
   const editing = useEditing(url, actions, canWrite)
+  const peek = usePeek(address)
   const [selected, setSelected] = useState<ReadonlySet<string>>(none)
   const clipboard = useClipboard({ address, cache, columns, canWrite })
   const all = useAllRecords(address, table, view, canWrite)
+  const live = useLiveMode(address, query, cache, url)
   const insert = (): void => editing.insert({})
   return (
     <div className="data-rows-tab">
@@ -47,6 +53,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
         query={query}
         shown={view.shown}
         total={cache.total}
+        isEstimated={cache.isEstimated}
         selectedCount={selected.size}
         canWrite={canWrite}
         copyActions={copyActionsOf(address, query, (text, what) => void copyText(text, what, toasts))}
@@ -55,17 +62,16 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
         onSearch={(text) => url.set({ q: text, row: null }, { replace: true })}
         onColumns={(next) => url.set({ columns: next === null ? null : next.join(',') }, { replace: true })}
         onReload={() => cache.invalidate()}
+        viewsPopover={<ViewsPopover table={table} url={url} {...view.settings} />}
+        liveSwitch={live.toggle}
         onInsert={insert}
         onDelete={() => editing.setDeleting([...selected])}
         onClearSelection={() => setSelected(none)}
       />
       {all.content}
       {clipboard.content}
-      {cache.error !== null && (
-        <div className="data-error">
-          <ErrorNote error={cache.error} onRetry={() => cache.invalidate()} />
-        </div>
-      )}
+      {live.bar}
+      {cache.error !== null && <RowsError cache={cache} />}
       {cache.isReady && cache.length === 0 ? (
         <NoRows
           address={address}
@@ -80,22 +86,23 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
           cache={cache}
           revision={view.revision}
           columns={columns}
+          live={live.rows}
           sort={query.sort}
           canSort={(column) => query.words === null && isSortable(column)}
           selected={selected}
           openId={url.get('row')}
           onSelect={setSelected}
           onSort={(name) => url.set({ sort: nextSort(query.sort, name) })}
-          onResize={view.resize}
           {...clipboard.handlers}
+          onResize={view.settings.resize}
           onEdit={editing.editCell}
           onOpen={editing.open}
+          onPeek={peek.open}
           onCopy={(row, { name }) => void copyText(textOf(row.values[name]), name, toasts)}
-          onDelete={() => {
-            if (canWrite && selected.size > 0) editing.setDeleting([...selected])
-          }}
+          onDelete={() => canWrite && editing.setDeleting([...selected])}
         />
       )}
+      {peek.card}
       <RowDialogs
         address={address}
         table={table}
@@ -111,6 +118,12 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
     </div>
   )
 }
+
+const RowsError = ({ cache }: { readonly cache: RowCache }) => (
+  <div className="data-error">
+    <ErrorNote error={cache.error} onRetry={() => cache.invalidate()} />
+  </div>
+)
 
 const isSortable = ({ field }: Column): boolean => field !== null && field.type !== 'json' && field.type !== 'geo'
 

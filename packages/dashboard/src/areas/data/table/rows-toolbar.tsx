@@ -1,5 +1,5 @@
 /** The toolbar of the rows: search, filter, columns, copying, and what can be done with the selection. */
-import { useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import type { TableDescription } from '../../../app/queries.ts'
 import { Button, IconButton } from '../../../design/button.tsx'
 import { SearchInput } from '../../../design/field.tsx'
@@ -18,6 +18,8 @@ export interface RowsToolbarProps {
   readonly shown: readonly string[] | null
   /** Null while it is unknown. */
   readonly total: number | null
+  /** Whether the position of the rows in view among all of them is estimated. */
+  readonly isEstimated: boolean
   readonly selectedCount: number
   readonly canWrite: boolean
   readonly copyActions: MenuActions
@@ -27,6 +29,8 @@ export interface RowsToolbarProps {
   readonly onSearch: (words: string) => void
   readonly onColumns: (shown: readonly string[] | null) => void
   readonly onReload: () => void
+  readonly liveSwitch: ReactNode
+  readonly viewsPopover: ReactNode
   readonly onInsert: () => void
   readonly onDelete: () => void
   readonly onClearSelection: () => void
@@ -68,12 +72,19 @@ export function RowsToolbar(props: RowsToolbarProps) {
             {table.search.length > 0 && <SearchField words={query.words ?? ''} onSearch={props.onSearch} />}
             <FilterPopover table={table} fields={fields} conditions={query.filter} onApply={props.onFilter} />
             <ColumnsPopover fields={fields} shown={shown} onChange={props.onColumns} />
+            {props.viewsPopover}
           </>
         )}
         <Spacer />
+        {props.isEstimated && (
+          <span className="data-estimated" title="Counting that many records takes too long. These are near the place.">
+            position estimated
+          </span>
+        )}
         <output className="data-total">
           {total === null ? '' : total === 1 ? '1 record' : `${total.toLocaleString('en')} records`}
         </output>
+        {props.liveSwitch}
         <IconButton size="small" icon="refresh" label="Reload" onClick={props.onReload} />
         <Menu
           align="end"

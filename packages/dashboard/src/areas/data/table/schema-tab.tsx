@@ -7,7 +7,7 @@ import { Icon } from '../../../design/icons.tsx'
 import { Card } from '../../../design/page.tsx'
 import { Table } from '../../../design/table.tsx'
 import { iconOf } from '../grid/grid-header.tsx'
-import { findTable, pagePath, type TableAddress } from '../location.ts'
+import { findTable, pagePath, referringTo, type TableAddress } from '../location.ts'
 
 interface NamedField extends FieldDescription {
   readonly name: string
@@ -38,13 +38,7 @@ export function SchemaTab({
   readonly schema: Schema
 }) {
   const fields: readonly NamedField[] = Object.entries(table.fields).map(([name, field]) => ({ name, ...field }))
-  const referring = Object.values(schema.tables).flatMap((other) =>
-    other.namespace !== table.namespace
-      ? []
-      : Object.entries(other.fields)
-          .filter(([, { references }]) => references === table.name)
-          .map(([name]) => ({ table: other.name, name })),
-  )
+  const referring = referringTo(schema, address)
   const tableLink = (name: string) => <Link href={pagePath({ ...address, table: name })}>{name}</Link>
   return (
     <div className="data-tab stack">
@@ -121,9 +115,9 @@ export function SchemaTab({
               {referring.length === 0
                 ? 'no table'
                 : referring.map((one, at) => (
-                    <span key={`${one.table}.${one.name}`}>
+                    <span key={`${one.table}.${one.field}`}>
                       {at > 0 && ', '}
-                      {tableLink(one.table)}.{one.name}
+                      {tableLink(one.table)}.{one.field}
                     </span>
                   ))}
             </dd>

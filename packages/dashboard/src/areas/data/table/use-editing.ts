@@ -35,7 +35,8 @@ export interface Editing {
 
 const noValues: Values = {}
 
-const focusGrid = (): void => document.querySelector<HTMLElement>('.data-grid')?.focus()
+/** After what was open over the grid has closed. */
+export const focusGrid = (): void => document.querySelector<HTMLElement>('.data-grid')?.focus()
 
 export function useEditing(url: UrlState, actions: RecordActions, canWrite: boolean): Editing {
   const toasts = useToasts()

@@ -1,11 +1,12 @@
 /** What a view of a table shows, from its URL: the query, the columns, and the cache of its rows. */
-import { useCallback, useMemo, useState } from 'react'
+import { useMemo, useState } from 'react'
 import type { TableDescription } from '../../../app/queries.ts'
 import type { UrlState } from '../../../app/url-state.ts'
 import { type Column, columnsOf, fieldNames, groupsOf } from '../grid/columns.ts'
 import type { TableAddress } from '../location.ts'
 import type { RowCache } from '../rows/row-cache.ts'
 import { type RowQuery, readRowQuery } from '../rows/row-query.ts'
+import { type KeptSettings, useTableSettings } from '../views/use-table-settings.ts'
 import { useFoundFields, useRows } from './use-rows.ts'
 
 export interface View {
@@ -17,27 +18,7 @@ export interface View {
   readonly columns: readonly Column[]
   readonly cache: RowCache
   readonly revision: number
-  resize(name: string, width: number): void
-}
-
-/** Widths by table, for as long as the page is open. */
-const widthsByTable = new Map<string, Readonly<Record<string, number>>>()
-
-/** Columns of the view, and their widths. */
-function useColumns(table: TableDescription, names: readonly string[], shown: readonly string[] | null) {
-  const key = `${table.namespace}.${table.name}`
-  const [widths, setWidths] = useState(() => widthsByTable.get(key) ?? {})
-  const columns = useMemo(() => columnsOf(table, names, { shown, widths }), [table, names, shown, widths])
-  const resize = useCallback(
-    (name: string, width: number) =>
-      setWidths((before) => {
-        const next = { ...before, [name]: width }
-        widthsByTable.set(key, next)
-        return next
-      }),
-    [key],
-  )
-  return { columns, resize }
+  readonly settings: KeptSettings
 }
 
 export function useView(address: TableAddress, table: TableDescription, url: UrlState): View {
@@ -47,10 +28,12 @@ export function useView(address: TableAddress, table: TableDescription, url: Url
   const declared = useMemo(() => Object.keys(table.fields), [table])
   const [found, setFound] = useState<readonly string[]>([])
   const names = useMemo(() => fieldNames(table, found), [table, found])
-  const { columns, resize } = useColumns(table, names, shown)
+  const settings = useTableSettings(table, url)
+  const { widths } = settings
+  const columns = useMemo(() => columnsOf(table, names, { shown, widths }), [table, names, shown, widths])
   const groups = useMemo(() => groupsOf(table, columns), [table, columns])
-  const { cache, revision } = useRows(address, query, groups)
-  const fresh = useFoundFields(cache, revision, declared)
+  const { cache, revision } = useRows(address, query, groups, table)
+  const fresh = useFoundFields(cache, revision, declared, table.schemaless)
   if (fresh.some((name) => !found.includes(name))) setFound([...new Set([...found, ...fresh])])
-  return { query, names, shown, columns, cache, revision, resize }
+  return { query, names, shown, columns, cache, revision, settings }
 }

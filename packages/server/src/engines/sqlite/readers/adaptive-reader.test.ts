@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   quickSearchOccurrences,
+  quickSkipsMax,
   quickVisitsMax,
   slowReadBytes,
   slowReadsWaitingMax,
@@ -142,6 +143,26 @@ describe('slow reads', () => {
     // A condition without an index visits every row to find the few.
     expect(page(firstOf(sql` WHERE label = ${'x'}`))).toBeInstanceOf(Promise)
     await threads.read(path, unbounded(sql`SELECT 1`))
+    connection.close()
+    threads.close()
+  })
+
+  test('a page far from the start of a large file is read in a thread', async () => {
+    const threads = new ReaderThreads()
+    const connection = openConnection(path, { readonly: true })
+    const { page } = createAdaptiveReader(connection, path, threads)
+    const at = (offset: number): PageQuery => ({
+      list: selectList([{ column: sql`items.id`, name: 'id', kind: 'short' }]),
+      source: sql` FROM items`,
+      order: sql` ORDER BY id`,
+      limit: 1,
+      offset,
+      key: null,
+    })
+    expect(page(at(quickSkipsMax))).toMatchObject({ rows: [{ id: '00010001' }] })
+    const far = page(at(quickSkipsMax + 1))
+    expect(far).toBeInstanceOf(Promise)
+    expect(await far).toMatchObject({ rows: [{ id: '00010002' }] })
     connection.close()
     threads.close()
   })

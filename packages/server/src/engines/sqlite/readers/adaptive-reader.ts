@@ -8,6 +8,7 @@ import { runTime, type Start } from '../../../base/concurrency/run-time.ts'
 import {
   fileSizeCheckMs,
   quickReadBytes,
+  quickSkipsMax,
   quickVisitsMax,
   slowReadBytes,
   slowReadMs,
@@ -168,13 +169,15 @@ export function createAdaptiveReader(
     page(query) {
       const start = runTime.start()
       const { atMs } = start
-      const { here, alongside, frequency, visited } = query
+      const { here, alongside, frequency, visited, offset } = query
       const plain = plainPage(query)
       const pace = paceOf(plain, atMs, Boolean(visited))
       const beside = alongside && !here ? scalarOf(alongside) : null
       const besidePace = beside && paceOf(beside, atMs, Boolean(visited))
       const isSlow = pace.isSlow || besidePace?.isSlow || (visited && visitsMany(visited, atMs))
-      if (isSlow || (frequency && isLargeFile(atMs) && frequencies.isFrequent(frequency, atMs)))
+      // Skipping is one step of the statement, which the time limit of a page cannot interrupt.
+      const skipsMany = offset > quickSkipsMax && isLargeFile(atMs)
+      if (isSlow || skipsMany || (frequency && isLargeFile(atMs) && frequencies.isFrequent(frequency, atMs)))
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // Each page has its own time limit: statements with ever-changing text are never learned.
       const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, () =>

@@ -10,7 +10,7 @@ import { accessDenied, conflict, invalidField, notFound, payloadTooLarge } from 
 import { type Endpoint, endpoint, type Params } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { dashboardPath } from '../../../http/security/dashboard-access.ts'
-import { viewBytesMax, viewNameCharsMax, viewsPerUserMax } from '../../../limits/dashboard.ts'
+import { viewAreaCharsMax, viewBytesMax, viewNameCharsMax, viewsPerUserMax } from '../../../limits/dashboard.ts'
 import { dashboardTable } from '../migrations.ts'
 
 export interface ViewsDeps {
@@ -24,14 +24,18 @@ interface Row {
   readonly updated_at: unknown
 }
 
-const namePattern = new RegExp(`^[^/\\p{Cc}\\p{Cs}]{1,${viewNameCharsMax}}$`, 'u')
+const charsMax = { area: viewAreaCharsMax, name: viewNameCharsMax }
+const charPattern = /^[^/\p{Cc}\p{Cs}]+$/u
 
 /** The user and the names in the path. Throws 400 for a name that cannot be stored. */
 function keyOf(caller: Caller, params: Params): { userId: string; area: string; name: string } {
   const { area = '', name = '' } = params
-  for (const [field, text] of Object.entries({ area, name }))
-    if (!namePattern.test(text) && (field === 'area' || params.name !== undefined))
-      throw invalidField(field, 'pattern', `must be 1 to ${viewNameCharsMax} characters without "/"`)
+  for (const field of ['area', 'name'] as const) {
+    const { [field]: text } = params
+    if (text === undefined && field === 'name') continue
+    if (!charPattern.test(text ?? '') || [...(text ?? '')].length > charsMax[field])
+      throw invalidField(field, 'pattern', `must be 1 to ${charsMax[field]} characters without "/"`)
+  }
   const userId = caller.kind === 'service' ? caller.admin?.userId : undefined
   if (userId === undefined) throw accessDenied()
   return { userId, area, name }

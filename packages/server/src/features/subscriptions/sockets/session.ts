@@ -121,7 +121,11 @@ export class SubscriptionSession implements SocketHandler<SubscriptionServerMess
   }
 
   async #broadcast({ channel, event, payload }: ReceivedBroadcast): Promise<void> {
-    await this.#deps.access.useBroadcast(this.#connection.caller, channel, 'publish')
+    const { caller } = this.#connection
+    // A message over the socket would leave no entry in the audit log; the endpoint does.
+    if (caller.kind === 'service' && caller.admin)
+      throw new SubscriptionError('CHANNEL_ACCESS_DENIED', 'Administrators broadcast over HTTP')
+    await this.#deps.access.useBroadcast(caller, channel, 'publish')
     if (typeof event !== 'string' || event === '' || event.length > broadcastEventCharsMax)
       throw new SubscriptionError('INVALID_MESSAGE', `event must be text of 1 to ${broadcastEventCharsMax} characters`)
     if (Buffer.byteLength(JSON.stringify(payload)) > broadcastPayloadBytesMax)
