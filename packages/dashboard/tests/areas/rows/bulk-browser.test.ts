@@ -1,4 +1,4 @@
-/** Bulk changes of the area "Data" in a real browser: preview, confirmation, progress, cancellation, refused records. */
+/** Bulk changes of the area "Data" in a real browser: preview, progress, cancellation, refused records. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { openFunctionProject } from '../../../../server/tests/harness/functions.ts'

@@ -147,12 +147,12 @@ describeInBrowser('Imports and exports of the dashboard', 'imports and exports',
     const dialog = page.getByRole('dialog', { name: 'Import into products' })
     await give('many.csv', `sku,name,price\n${lines.join('\n')}\n`)
     let release = (): void => {}
-    const held = new Promise<void>((resolve) => {
+    const released = new Promise<void>((resolve) => {
       release = resolve
     })
     let sent = 0
     await page.route('**/batch/import', async (route) => {
-      if (++sent === 4) await held
+      if (++sent === 4) await released
       await route.continue().catch(() => {})
     })
     await dialog.getByRole('button', { name: 'Import', exact: true }).click()
