@@ -14,6 +14,8 @@ export const functionJobsDrainMs = 8000
 export const functionJobsFinishedTogetherMax = 200
 /** How often a node looks for due jobs without being woken: what a lost notice of another node delays. */
 export const functionJobsPollMs = 1000
+/** A node without functions looks for the first job of another node, which would continue it if that node dies. */
+export const functionJobsAdoptMs = 10_000
 /** Unfinished jobs. Beyond it `enqueue` is refused and the dispatcher waits; the change log keeps the changes. */
 export const functionJobsWaitingMax = 100_000
 /** Their input in characters. */

@@ -98,7 +98,9 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
     database: ({ namespace, instanceId }) => databaseOf(namespace, instanceId),
     pauseWrites: null,
     async namespaces() {
-      const query = sql`SELECT table_schema AS name FROM information_schema.tables WHERE table_name = '_tables'`
+      // Namespaces of the platform have no declared tables, but versions of their own.
+      const query = sql`SELECT DISTINCT table_schema AS name FROM information_schema.tables
+        WHERE table_name = '_tables' OR (table_name = '_versions' AND left(table_schema, 1) = '_')`
       return (await databaseOf('', null).all<{ name: string }>(query)).map(({ name }) => name)
     },
     prepareAgain() {},

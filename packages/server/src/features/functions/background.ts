@@ -108,10 +108,14 @@ export class Background {
     return this.#onDemand
   }
 
-  /** Whether jobs may be stored. Where several nodes share a database, another one may add the first at any time. */
+  /** The parts; null while no functions are declared and no node has added a job. */
+  async findParts(): Promise<Pick<Parts, 'admin' | 'tables'> | null> {
+    if (!this.#parts && (await this.#hasJobs())) await this.openParts()
+    return this.#parts
+  }
+
   async #hasJobs(): Promise<boolean> {
-    const { sql } = this.#deps
-    return sql.circuit !== null || (await sql.namespaces()).includes(functionsNamespace)
+    return (await this.#deps.sql.namespaces()).includes(functionsNamespace)
   }
 
   /** Takes them into use. */

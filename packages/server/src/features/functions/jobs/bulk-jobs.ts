@@ -67,21 +67,21 @@ export function createBulkJobs(background: Background, clock: Clock): BulkJobs {
       return id
     },
     async list(key, limit) {
-      const { tables } = background.parts ?? {}
+      const { tables } = (await background.findParts()) ?? {}
       if (!tables) return []
       const rows = await tables.database.all<Row>(sql`SELECT ${columns} FROM ${tables.jobs}
         WHERE function = ${bulkFunction} AND unique_key = ${key} ORDER BY seq DESC LIMIT ${limit}`)
       return rows.map(storedOf)
     },
     async find(id) {
-      const { tables } = background.parts ?? {}
+      const { tables } = (await background.findParts()) ?? {}
       if (!tables) return null
       const [row] = await tables.database.all<Row>(sql`SELECT ${columns} FROM ${tables.jobs}
         WHERE function = ${bulkFunction} AND id = ${id}`)
       return row ? storedOf(row) : null
     },
     async cancel(id) {
-      return (await background.parts?.admin.cancel(id)) === 'changed'
+      return (await (await background.findParts())?.admin.cancel(id)) === 'changed'
     },
   }
 }
