@@ -7,8 +7,10 @@ import { createUuid7 } from '../../base/crypto/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { DatabaseAddress, Sql } from '../../engines/sql/sql.ts'
 import { unavailable } from '../../errors.ts'
-import { functionJobsDrainMs } from '../../limits/function-jobs.ts'
+import { functionJobsAdoptMs, functionJobsDrainMs } from '../../limits/function-jobs.ts'
+import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import { userEventsLog } from '../auth-hooks.ts'
+import type { HousekeepingJob } from '../feature.ts'
 import { transactionJobsTable } from '../transaction-jobs.ts'
 import { type Backlog, createBacklog } from './dispatch/backlog.ts'
 import { type ChangeHook, createChangeHooks } from './dispatch/change-hooks.ts'
@@ -77,6 +79,14 @@ export class Background {
 
   constructor(deps: BackgroundDeps) {
     this.#deps = deps
+  }
+
+  get housekeeping(): readonly HousekeepingJob[] {
+    const adopt = async (): Promise<void> => void (await this.findParts())
+    return [
+      { name: 'functions.trim', intervalMs: housekeepingIntervalMs, run: (signal) => this.trim(signal) },
+      { name: 'functions.adopt', intervalMs: functionJobsAdoptMs, perNode: true, run: adopt },
+    ]
   }
 
   get declared(): Declared {

@@ -9,9 +9,7 @@ import type { FunctionHosts } from '../../engines/hosts/hosts.ts'
 import type { Mails } from '../../engines/mail/mail.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import type { RunInternally } from '../../http/internal-request.ts'
-import { functionJobsAdoptMs } from '../../limits/function-jobs.ts'
 import { secretsCachedMs } from '../../limits/functions.ts'
-import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { AuthHooks } from '../auth-hooks.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
 import type { BulkJobs, RunBulkJob } from '../bulk-jobs.ts'
@@ -161,15 +159,7 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       await configureBackground()
     },
     jobs: [
-      { name: 'functions.trim', intervalMs: housekeepingIntervalMs, run: (signal) => background.trim(signal) },
-      {
-        name: 'functions.adopt',
-        intervalMs: functionJobsAdoptMs,
-        perNode: true,
-        async run() {
-          await background.findParts()
-        },
-      },
+      ...background.housekeeping,
       // Another node may have changed one.
       { name: 'functions.secrets', intervalMs: secretsCachedMs, perNode: true, run: () => code.refreshSecrets() },
     ],
