@@ -248,6 +248,7 @@ describeServer('sessions of the client', { config, clock }, (server) => {
     expect(await client.auth.verifyEmail(token)).toBeUndefined()
     expect(client.auth.user).toMatchObject({ id: user.id, emailVerified: true })
     await client.auth.changeEmail({ email: `new-${email}`, password })
+    expect((await mailbox.next(email)).text).toContain(`new-${email}`)
     // In the session of another user, who stays signed in as who they are.
     await other.auth.verifyEmailChange(await mailbox.nextToken(`new-${email}`))
     expect(other.auth.user).not.toMatchObject({ email: `new-${email}` })

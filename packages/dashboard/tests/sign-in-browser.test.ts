@@ -192,7 +192,7 @@ describeInBrowser('Signing in to the dashboard', 'signing in to the dashboard', 
       expect(await page.evaluate(registerPasskey, body.accessToken)).toBe(201)
       // The session ends; the dialog over the page takes the passkey.
       await sheet.context.clearCookies()
-      await page.getByRole('link', { name: 'Users' }).click()
+      await page.getByRole('link', { name: 'Users', exact: true }).click()
       const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
       await dialog.getByRole('button', { name: 'Sign in with a passkey' }).click()
       await dialog.waitFor({ state: 'detached' })
