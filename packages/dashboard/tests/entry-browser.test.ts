@@ -1,12 +1,12 @@
 /** The way into the dashboard in a real browser: set-up, sign-in, sessions that end, a server that restarts. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { open } from '../../server/tests/harness/config.ts'
 import { createAdministrator } from '../../server/tests/harness/dashboard/administrators.ts'
 import { describeInBrowser } from '../../server/tests/harness/processes/chromium.ts'
 import { expectNoFaults, findBarriers, openBrowser, openSheet, type Sheet, takeScreenshots } from './harness/browser.ts'
 import { signIn, startDashboardServer, type TestServer } from './harness/dashboard.ts'
 
-const open = { read: true, insert: true, update: true, delete: true } as const
 const config = {
   databases: { shared: { tables: { notes: { schema: { title: { type: 'string' } }, access: open } } } },
 } as const

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { createAdministrator } from '../../server/tests/harness/dashboard/administrators.ts'
-import { describeInBrowser } from '../../server/tests/harness/processes/chromium.ts'
+import { describeInBrowser, virtualAuthenticator } from '../../server/tests/harness/processes/chromium.ts'
 import { codeOf } from '../../server/tests/harness/users/test-user.ts'
 import { expectNoFaults, findBarriers, openBrowser, openSheet, type Sheet, takeScreenshots } from './harness/browser.ts'
 import { startDashboardServer, type TestServer } from './harness/dashboard.ts'
@@ -12,14 +12,7 @@ async function addAuthenticator({ context, page }: Sheet) {
   const session = await context.newCDPSession(page)
   await session.send('WebAuthn.enable')
   const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
+    options: virtualAuthenticator,
   })
   return {
     /** Whether the person confirms, as with a finger. */

@@ -1,19 +1,13 @@
 /** The area "Data" in a real browser: grid, filters, editing, conflicts, undo, records by type, and hostile values. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { open } from '../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
-import {
-  expectNoFaults,
-  findBarriers,
-  openBrowser,
-  openSheet,
-  type Sheet,
-  takeScreenshots,
-} from '../harness/browser.ts'
-import { signIn, startDashboardServer, type TestServer } from '../harness/dashboard.ts'
+import { expectNoFaults, findBarriers, openBrowser, type Sheet, takeScreenshots } from '../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
+import { openSignedIn } from '../harness/signed-in.ts'
 import { xssPayloads } from '../harness/xss-payloads.ts'
 
-const open = { read: true, insert: true, update: true, delete: true } as const
 const wideSchema = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`c${at}`, { type: 'string' as const }]))
 const config = {
   databases: {
@@ -125,9 +119,8 @@ describeInBrowser('The data of the dashboard', 'the area Data', (program) => {
     await server.close()
   })
   beforeEach(async () => {
-    sheet = await openSheet(browser)
+    sheet = await openSignedIn(browser, server)
     page = sheet.page
-    await signIn(sheet, server)
   })
   afterEach(() => sheet.close())
 

@@ -42,7 +42,7 @@ describeInBrowser('Push in the dashboard', 'push in the dashboard', (program) =>
     const { page } = sheet
     await sheet.open('/push', 'Push')
     await page.getByText('No messages in the last 24 hours').waitFor()
-    await page.getByLabel('User id').first().fill('nobody')
+    await page.getByLabel('User id').first().fill('unknown-user')
     await page.getByText('No device would receive it.').waitFor()
     expect(await page.getByRole('button', { name: 'Send…' }).isDisabled()).toBe(true)
     await page.getByLabel('User id').first().fill('ann')

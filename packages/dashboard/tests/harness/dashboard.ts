@@ -21,9 +21,18 @@ export async function startDashboardServer(
 }
 
 /** Gives the browser the session of a new administrator. */
-export async function signIn({ context }: Sheet, server: TestServer, role = 'owner'): Promise<TestAdministrator> {
+export async function signIn(sheet: Sheet, server: TestServer, role = 'owner'): Promise<TestAdministrator> {
   const administrator = await openAdministrator(server, role)
-  const [name = '', value = ''] = administrator.cookie.split('=')
-  await context.addCookies([{ name, value, url: server.url, httpOnly: true, sameSite: 'Strict' }])
+  await setSession(sheet, server, administrator)
   return administrator
+}
+
+/** Gives the browser the session of an administrator. */
+export async function setSession(
+  { context }: Sheet,
+  server: TestServer,
+  { cookie }: Pick<TestAdministrator, 'cookie'>,
+): Promise<void> {
+  const [name = '', value = ''] = cookie.split('=')
+  await context.addCookies([{ name, value, url: server.url, httpOnly: true, sameSite: 'Strict' }])
 }

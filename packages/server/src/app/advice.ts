@@ -6,7 +6,7 @@ import type { Dashboard } from '../features/dashboard/index.ts'
 import type { Records } from '../features/records/index.ts'
 import type { MatrixTable } from '../features/records/rules/matrix/matrix.ts'
 import type { Advice } from '../features/system/advice.ts'
-import type { BackupsParts } from '../features/system/backups.ts'
+import { type BackupsParts, manifestOf } from '../features/system/backups.ts'
 import type { NodeStatus } from '../features/system/nodes.ts'
 import {
   adviceBackupAgeMs,
@@ -215,8 +215,8 @@ async function adviseOnBackups({ backups, context }: AdviceSources): Promise<rea
       },
     ]
   const [newest] = await backups.list(null, 1)
-  const createdAt = newest?.head ? createdAtOf(newest.head) : null
-  const ageMs = createdAt === null ? Number.POSITIVE_INFINITY : context.clock.now() - createdAt
+  const createdAtMs = Date.parse((newest && manifestOf(newest)?.createdAt) ?? '')
+  const ageMs = Number.isNaN(createdAtMs) ? Number.POSITIVE_INFINITY : context.clock.now() - createdAtMs
   if (ageMs <= adviceBackupAgeMs) return []
   return [
     {
@@ -229,16 +229,6 @@ async function adviseOnBackups({ backups, context }: AdviceSources): Promise<rea
       code: '0 3 * * * npx plinth backup',
     },
   ]
-}
-
-/** From `backup.json`; null for one that is not readable. */
-function createdAtOf(head: string): number | null {
-  try {
-    const at = Date.parse((JSON.parse(head) as { createdAt: string }).createdAt)
-    return Number.isNaN(at) ? null : at
-  } catch {
-    return null
-  }
 }
 
 /** The answer of another node takes up to half a second, which is less than what is reported. */

@@ -1,24 +1,24 @@
 /** The choice of an instance, and what leads from record to record. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { open } from '../../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
 import {
   expectNoFaults,
   findBarriers,
   openBrowser,
-  openSheet,
   type Sheet,
   takeScreenshots,
 } from '../../harness/browser.ts'
-import { signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { openSignedIn } from '../../harness/signed-in.ts'
 
-const access = { read: true, insert: true, update: true, delete: true } as const
 const config = {
   databases: {
     workspace: {
       instance: true,
       access: () => true,
-      tables: { tasks: { schema: { text: { type: 'string' } }, access } },
+      tables: { tasks: { schema: { text: { type: 'string' } }, access: open } },
     },
   },
 } as const
@@ -40,9 +40,8 @@ describeInBrowser('Instances in the dashboard', 'the instances of Data', (progra
     await server.close()
   })
   beforeEach(async () => {
-    sheet = await openSheet(browser)
+    sheet = await openSignedIn(browser, server)
     page = sheet.page
-    await signIn(sheet, server)
   })
   afterEach(() => sheet.close())
 

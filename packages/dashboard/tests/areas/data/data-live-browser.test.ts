@@ -1,19 +1,18 @@
 /** Rows that change while they are shown: live mode, restarts of the server, and two administrators on one record. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import type { TestAdministrator } from '../../../../server/tests/harness/dashboard/administrators.ts'
+import { open } from '../../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
 import {
   expectNoFaults,
   findBarriers,
   openBrowser,
   openSheet,
-  type Sheet,
   takeScreenshots,
 } from '../../harness/browser.ts'
 import { signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { openSignedIn, type SignedIn } from '../../harness/signed-in.ts'
 
-const access = { read: true, insert: true, update: true, delete: true } as const
 const config = {
   databases: {
     shared: {
@@ -27,7 +26,7 @@ const config = {
           },
           hidden: ['secret'],
           search: ['title'],
-          access,
+          access: open,
         },
       },
     },
@@ -46,9 +45,8 @@ async function findPort(): Promise<number> {
 describeInBrowser('Changing rows of the dashboard', 'the live mode of Data', (program) => {
   let browser: Browser
   let server: TestServer
-  let sheet: Sheet
+  let sheet: SignedIn
   let page: Page
-  let administrator: TestAdministrator
   beforeAll(async () => {
     server = await startDashboardServer(config, { settings: { port: await findPort() } })
     browser = await openBrowser(program)
@@ -67,9 +65,8 @@ describeInBrowser('Changing rows of the dashboard', 'the live mode of Data', (pr
     }))
     await server.service.post(`${notes}/batch`, { deletes })
     await server.service.post(`${notes}/batch`, { inserts })
-    sheet = await openSheet(browser)
+    sheet = await openSignedIn(browser, server)
     page = sheet.page
-    administrator = await signIn(sheet, server)
   })
   afterEach(() => sheet.close())
 
@@ -195,7 +192,7 @@ describeInBrowser('Changing rows of the dashboard', 'the live mode of Data', (pr
     await panel.getByRole('textbox', { name: 'due' }).fill('2027-02-28T10:00:00Z')
     await panel.getByRole('button', { name: 'Save' }).click()
     const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
-    await dialog.getByLabel('Password').fill(administrator.password)
+    await dialog.getByLabel('Password').fill(sheet.administrator.password)
     expect((await server.service.get(`${notes}/n009`)).body.title).toBe('Note 9')
     await page.keyboard.press('Enter')
     await page.getByText('title, due saved').waitFor()

@@ -1,16 +1,16 @@
 /** Saved views of a table: names, the one that is shown first, the order and the widths of columns. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { open } from '../../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
 import { expectNoFaults, findBarriers, openBrowser, openSheet, takeScreenshots } from '../../harness/browser.ts'
-import { signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { setSession, signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
 
-const access = { read: true, insert: true, update: true, delete: true } as const
 const config = {
   databases: {
     shared: {
       tables: {
-        notes: { schema: { title: { type: 'string' }, status: { type: 'string' }, views: { type: 'number' } }, access },
+        notes: { schema: { title: { type: 'string' }, status: { type: 'string' }, views: { type: 'number' } }, access: open },
       },
     },
   },
@@ -127,8 +127,7 @@ describeInBrowser('Views of the dashboard', 'the saved views of Data', (program)
     await page.mouse.up()
     await isSaved
     const again = await openSheet(browser)
-    const [name = '', value = ''] = administrator.cookie.split('=')
-    await again.context.addCookies([{ name, value, url: server.url, httpOnly: true, sameSite: 'Strict' }])
+    await setSession(again, server, administrator)
     await again.page.goto(path())
     await again.page.getByRole('gridcell', { name: 'Note 11' }).waitFor()
     const width = async (on: Page) => (await on.getByRole('columnheader', { name: 'title' }).boundingBox())?.width

@@ -1,6 +1,7 @@
 /** Bulk changes of the area "Data" in a real browser: preview, progress, cancellation, refused records. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { open } from '../../../../server/tests/harness/config.ts'
 import { openFunctionProject } from '../../../../server/tests/harness/functions.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
 import {
@@ -24,7 +25,6 @@ export const gate = before('shared.posts', ['update'], async ({ row, previous },
   }
 })
 `)
-const open = { read: true, insert: true, update: true, delete: true } as const
 const config = {
   databases: {
     shared: {

@@ -1,18 +1,12 @@
 /** Ranges of cells in a real browser: selection, copy, fill, paste, undo, refused cells. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { open } from '../../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
-import {
-  expectNoFaults,
-  findBarriers,
-  openBrowser,
-  openSheet,
-  type Sheet,
-  takeScreenshots,
-} from '../../harness/browser.ts'
+import { expectNoFaults, findBarriers, openBrowser, type Sheet, takeScreenshots } from '../../harness/browser.ts'
 import { signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { openSignedIn } from '../../harness/signed-in.ts'
 
-const open = { read: true, insert: true, update: true, delete: true } as const
 const config = {
   databases: {
     shared: {
@@ -56,9 +50,8 @@ describeInBrowser('The cells of the dashboard', 'ranges of cells', (program) => 
       text: at === 1 ? long : `Text "${at}"\tand more`,
     }))
     expect((await server.service.post(`${products}/batch`, { inserts })).status).toBe(200)
-    sheet = await openSheet(browser, { permissions: ['clipboard-read', 'clipboard-write'] })
+    sheet = await openSignedIn(browser, server, { permissions: ['clipboard-read', 'clipboard-write'] })
     page = sheet.page
-    await signIn(sheet, server)
     await page.goto(`${server.url}/dashboard/data/shared/products?columns=id,name,price,active,text&sort=id:asc`)
     await cell('Name 0').waitFor()
   })

@@ -2,18 +2,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
+import { open } from '../../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
-import {
-  expectNoFaults,
-  findBarriers,
-  openBrowser,
-  openSheet,
-  type Sheet,
-  takeScreenshots,
-} from '../../harness/browser.ts'
-import { signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { expectNoFaults, findBarriers, openBrowser, type Sheet, takeScreenshots } from '../../harness/browser.ts'
+import { startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
+import { openSignedIn } from '../../harness/signed-in.ts'
 
-const open = { read: true, insert: true, update: true, delete: true } as const
 const config = {
   databases: {
     shared: {
@@ -62,9 +56,8 @@ describeInBrowser('Imports and exports of the dashboard', 'imports and exports',
   })
   beforeEach(async () => {
     await server.service.post(`${products}/batch-by-filter`, { action: 'delete' })
-    sheet = await openSheet(browser)
+    sheet = await openSignedIn(browser, server)
     page = sheet.page
-    await signIn(sheet, server)
     await page.goto(`${server.url}/dashboard/data/shared/products`)
     await page.getByRole('button', { name: 'All records' }).waitFor()
   })

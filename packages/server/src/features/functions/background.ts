@@ -82,11 +82,15 @@ export class Background {
   }
 
   get housekeeping(): readonly HousekeepingJob[] {
+    const trim = {
+      name: 'functions.trim',
+      intervalMs: housekeepingIntervalMs,
+      run: (signal: AbortSignal) => this.trim(signal),
+    }
+    // Where no other process writes, no other one adds jobs.
+    if (this.#deps.sql.pauseWrites !== null) return [trim]
     const adopt = async (): Promise<void> => void (await this.findParts())
-    return [
-      { name: 'functions.trim', intervalMs: housekeepingIntervalMs, run: (signal) => this.trim(signal) },
-      { name: 'functions.adopt', intervalMs: functionJobsAdoptMs, perNode: true, run: adopt },
-    ]
+    return [trim, { name: 'functions.adopt', intervalMs: functionJobsAdoptMs, perNode: true, run: adopt }]
   }
 
   get declared(): Declared {

@@ -56,8 +56,13 @@ const isRunning = 'A backup or a verification is running'
 
 const headSchema = z.object({ version: z.string(), createdAt: z.string(), secrets: z.string().nullable() })
 
-function format({ name, bytes, head, verification }: BackupFile): z.output<typeof itemSchema> {
-  const { data = null } = headSchema.safeParse(findJson(head))
+/** What `backup.json` says; null for a file that is no backup. */
+export const manifestOf = ({ head }: Pick<BackupFile, 'head'>): z.output<typeof headSchema> | null =>
+  headSchema.safeParse(findJson(head)).data ?? null
+
+function format(file: BackupFile): z.output<typeof itemSchema> {
+  const { name, bytes, verification } = file
+  const data = manifestOf(file)
   return {
     name,
     bytes,

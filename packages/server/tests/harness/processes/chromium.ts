@@ -63,6 +63,16 @@ const flags = [
   '--disable-sync',
 ]
 
+/** An authenticator of the machine that confirms by itself, as `WebAuthn.addVirtualAuthenticator` takes it. */
+export const virtualAuthenticator = {
+  protocol: 'ctap2',
+  transport: 'internal',
+  hasResidentKey: true,
+  hasUserVerification: true,
+  isUserVerified: true,
+  automaticPresenceSimulation: true,
+} as const
+
 /** Starts the Chromium at `program`. Must be closed. */
 export async function openChromium(program: string): Promise<Chromium> {
   const profile = mkdtempSync(join(tmpdir(), 'plinth-browser-'))
@@ -103,14 +113,7 @@ export async function openChromium(program: string): Promise<Chromium> {
       async addAuthenticator() {
         await send('WebAuthn.enable')
         await send('WebAuthn.addVirtualAuthenticator', {
-          options: {
-            protocol: 'ctap2',
-            transport: 'internal',
-            hasResidentKey: true,
-            hasUserVerification: true,
-            isUserVerified: true,
-            automaticPresenceSimulation: true,
-          },
+          options: virtualAuthenticator,
         })
       },
       async allowNotifications(origin) {
