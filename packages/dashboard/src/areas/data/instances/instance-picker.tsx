@@ -142,7 +142,7 @@ function Choices({
           <li key={id}>
             <button
               type="button"
-              className="data-instance"
+              className="data-choice data-instance"
               aria-current={id === current || undefined}
               onClick={() => onChoose(id)}
             >

@@ -77,7 +77,7 @@ export function ViewsPopover({ table, views: { views, settings }, url, canSave }
             <li key={view.name}>
               <button
                 type="button"
-                className="data-view"
+                className="data-choice data-view"
                 aria-current={view === current || undefined}
                 onClick={() => {
                   showView(url, view)
