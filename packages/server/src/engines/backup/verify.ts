@@ -36,9 +36,9 @@ const resultOf = (archive: string): string => `${archive}.verified`
 /** Needs the space of the data folder beside the archive. Throws system errors, such as a full disk. */
 export async function verify({ archive, onHead, hasStore, nowMs }: VerificationPlan): Promise<Verification> {
   const work = `${archive}.verifying`
-  await stat(archive).catch((error: unknown) => {
-    throw new BackupError(`There is no archive at ${archive}`, { cause: error })
-  })
+  const found = await stat(archive).catch(() => null)
+  if (!found) throw new BackupError(`There is no archive at ${archive}`)
+  if (!found.isFile()) throw new BackupError(`${archive} is not a file`)
   await mkdir(work, { recursive: true, mode: 0o700 })
   const lock = lockFolder(
     work,

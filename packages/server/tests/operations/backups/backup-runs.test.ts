@@ -3,10 +3,11 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepAddress } from '../../../src/cli/served-address.ts'
-import { backupSetting } from '../../harness/backups.ts'
+import { backupSetting, environment } from '../../harness/backups.ts'
 import { closeAfterEach } from '../../harness/closing.ts'
 import { open } from '../../harness/config.ts'
 import { type Engine, engines } from '../../harness/engines.ts'
+import { runCommand } from '../../harness/processes/command.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { createServer, startServer, type TestServer } from '../../harness/server.ts'
 
@@ -155,3 +156,11 @@ test('[BACKUP-18] a killed verification leaves a folder that the next one remove
   expect((await untilEnded(server)).items[0].verification).toMatchObject({ isIntact: true })
   expect(readdirSync(folder).toSorted()).toEqual([name, `${name}.verified`])
 }, 60_000)
+
+test('[BACKUP-18] a folder is no archive, and nothing is created beside it', async () => {
+  const folder = makeFolder()
+  mkdirSync(join(folder, 'monday.tar'))
+  const { code, error } = await runCommand(['verify', join(folder, 'monday.tar')], environment)
+  expect([code, error]).toEqual([1, expect.stringContaining('is not a file')])
+  expect(readdirSync(folder)).toEqual(['monday.tar'])
+})
