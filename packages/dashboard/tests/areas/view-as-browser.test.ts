@@ -149,6 +149,8 @@ describeInBrowser('Viewing as a user in the dashboard', 'viewing as a user', (pr
     await start(page)
     await other.getByRole('button', { name: 'Insert', exact: true }).last().click()
     await pillOf(other).waitFor()
+    await other.getByRole('gridcell', { name: 'Globe' }).waitFor()
+    expect(await other.getByRole('dialog').count()).toBe(0)
     const { body } = await server.service.get('/api/db/shared/tables/orders')
     expect(body.items.map(({ item }: { item: string }) => item)).not.toContain('Written in the wrong tab')
     await pillOf(page).getByRole('button', { name: 'Stop' }).click()

@@ -108,7 +108,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
         table={table}
         canWrite={canWrite}
         openId={url.get('row')}
-        isNew={url.get('new') !== null}
+        isNew={canWrite && url.get('new') !== null}
         editing={editing}
         actions={actions}
         onInserted={(row) => url.set({ new: null, row: row.id }, { replace: true })}
