@@ -47,7 +47,9 @@ function setting() {
 
 /** Makes every request wait longer than the target for as long as it takes to call the queue standing. */
 async function overload({ request, round, work, outcomes }: ReturnType<typeof setting>): Promise<void> {
-  const rounds = Math.ceil((expensiveStanding.targetMs + expensiveStanding.afterMs) / expensiveSliceMs) + 2
+  const { targetMs, afterMs } = expensiveStanding
+  // Of four requests that are added in a round one begins, so that waits grow by three quarters of a round in each.
+  const rounds = Math.ceil(((targetMs * 4) / 3 + afterMs) / expensiveSliceMs) + 2
   request('z')
   work(expensiveSliceMs)
   for (let at = 0; at < rounds; at++) {
