@@ -243,10 +243,10 @@ export const expensiveSliceMs = 5
 /** How long an expensive request waits: a burst is served, such as a page full of charts or parallel batches. */
 export const expensiveWaitMs = 5000
 /**
- * Where every expensive request has waited a quarter of a second for a second, as the slow reads of `slowReadsStanding`,
- * more are coming than the server can do; fifty clients that send one transaction after the other are not. A caller
- * then has at most two requests waiting, one that is next and one behind it, and further ones are refused at once; a
- * request that waits among those of many callers is refused in time for another attempt.
+ * Where every expensive request has waited a quarter of a second for a second, as the slow reads of
+ * `slowReadsStanding`, more are coming than the server can do; fifty clients that send one transaction after the other
+ * are not. A caller then has at most two requests waiting, one that is next and one behind it, and further ones are
+ * refused at once; a request that waits among those of many callers is refused in time for another attempt.
  */
 export const expensiveStanding = { targetMs: 250, afterMs: 1000, waitMs: 500, waitingPerCaller: 2 }
 /** Maximum expensive requests that wait: about as many as are served in `expensiveWaitMs` at 5 ms each. */
