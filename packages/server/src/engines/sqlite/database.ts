@@ -122,6 +122,7 @@ export class SqliteDatabase implements Database {
   readonly #checkpoints: CheckpointPlan
   readonly #recovery: Recovery
   readonly #checkIdentity: () => void
+  #writtenAtMs: number | null = null
 
   constructor({
     path,
@@ -153,6 +154,7 @@ export class SqliteDatabase implements Database {
       epoch,
       sync: () => this.#sync(),
       onGroup: () => {
+        this.#writtenAtMs = clock.now()
         this.#mapping?.changed()
         return this.#checkpoints.afterGroup()
       },
@@ -209,6 +211,11 @@ export class SqliteDatabase implements Database {
   /** Checkpoints and empties the write-ahead log after `walQuietMs` without writes. Never rejects. */
   checkpointIdle(): Promise<void> {
     return this.#checkpoints.checkpointIdle()
+  }
+
+  /** When this process last wrote, in milliseconds since 1970; null if it has not. A checkpoint is not a write. */
+  get writtenAtMs(): number | null {
+    return this.#writtenAtMs
   }
 
   /** Whether the file is corrupt. */

@@ -40,7 +40,7 @@ test('pages of thousands of instances have each once, by id, whatever else is in
     writeFileSync(path, 'x')
     if (id.endsWith('0')) for (const other of ['-wal', '-shm', '.new']) writeFileSync(path + other, '')
   }
-  const opened = ids.slice(0, 100)
+  const opened = ids.slice(0, 100).map((id) => ({ id, writtenAtMs: null }))
   const find = createInstanceList({ folder, opened: (namespace) => (namespace === 'many' ? opened : []) })
   const search = { namespace: 'many', tables: [], text: '', match: 'prefix', caller: 'a', limit: 700 } as const
   const walked: string[] = []
@@ -54,11 +54,50 @@ test('pages of thousands of instances have each once, by id, whatever else is in
   expect(instances.map(({ id }) => id)).toEqual(ids.filter((id) => id.includes('-29')).slice(0, 10))
   expect(instances.every(({ writtenAtMs }) => writtenAtMs !== null && writtenAtMs > 0)).toBe(true)
   expect(recent).toHaveLength(recentInstancesMax)
-  const latest = instancePath(folder, 'many', opened.at(-3) as string)
-  utimesSync(latest, new Date(), new Date(Date.now() + 60_000))
+  const latest = opened.at(-3)?.id as string
+  utimesSync(instancePath(folder, 'many', latest), new Date(), new Date(Date.now() + 60_000))
   const again = await find({ ...search, after: '', limit: 1 })
-  expect(again.recent[0]?.id).toBe(opened.at(-3))
+  expect(again.recent[0]?.id).toBe(latest)
   expect((await find({ ...search, namespace: 'none', after: '' })).instances).toEqual([])
+})
+
+test('the last write of an open instance is known, whatever a checkpoint wrote to its file', async () => {
+  const now = Date.now()
+  const fileOf = (id: string): string => {
+    const path = instancePath(folder, 'used', id)
+    mkdirSync(dirname(path), { recursive: true })
+    return path
+  }
+  for (const [at, id] of ['checkpointed', 'logged', 'written', 'tied', 'read'].entries()) {
+    writeFileSync(fileOf(id), 'x')
+    utimesSync(fileOf(id), new Date(), new Date(now - 1_000 * (at + 10)))
+  }
+  // A checkpoint of another instance ends after the last write.
+  utimesSync(fileOf('checkpointed'), new Date(), new Date(now + 60_000))
+  utimesSync(fileOf('logged'), new Date(), new Date(now + 60_000))
+  writeFileSync(`${fileOf('logged')}-wal`, 'x')
+  utimesSync(`${fileOf('logged')}-wal`, new Date(), new Date(now - 5_000))
+  const opened = [
+    { id: 'checkpointed', writtenAtMs: now - 3_000 },
+    { id: 'written', writtenAtMs: now - 1_000 },
+    { id: 'tied', writtenAtMs: now - 1_000 },
+    { id: 'logged', writtenAtMs: null },
+    { id: 'read', writtenAtMs: null },
+  ]
+  const find = createInstanceList({ folder, opened: () => opened })
+  const search = {
+    namespace: 'used',
+    tables: [],
+    text: '',
+    match: 'prefix',
+    caller: 'a',
+    after: '',
+    limit: 10,
+  } as const
+  const { instances, recent } = await find(search)
+  expect(recent.map(({ id }) => id)).toEqual(['tied', 'written', 'checkpointed', 'logged', 'read'])
+  expect(instances.find(({ id }) => id === 'checkpointed')?.writtenAtMs).toBe(now - 3_000)
+  expect(instances.find(({ id }) => id === 'logged')?.writtenAtMs).toBe(now - 5_000)
 })
 
 test('searches run one after the other, and a bounded number waits', async () => {

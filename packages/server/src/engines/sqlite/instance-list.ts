@@ -19,8 +19,11 @@ const extension = '.sqlite'
 
 export interface InstanceListDeps {
   readonly folder: string
-  /** The instances of a namespace with an open database, the least recently used first. */
-  readonly opened: (namespace: string) => readonly string[]
+  /**
+   * The instances of a namespace with an open database, the least recently used first, with their last write since
+   * they were opened.
+   */
+  readonly opened: (namespace: string) => readonly FoundInstance[]
 }
 
 /** The `most` smallest of the texts that are added, sorted. */
@@ -50,9 +53,12 @@ class Smallest {
   }
 }
 
-/** Work in the background opens instances too, so that the last write decides. */
+/** Background jobs open instances too, so that the last write decides; of equal times, the last use. */
 const latestOf = (instances: readonly FoundInstance[]): readonly FoundInstance[] =>
-  instances.toSorted((one, other) => (other.writtenAtMs ?? 0) - (one.writtenAtMs ?? 0)).slice(0, recentInstancesMax)
+  instances
+    .toReversed()
+    .sort((one, other) => (other.writtenAtMs ?? 0) - (one.writtenAtMs ?? 0))
+    .slice(0, recentInstancesMax)
 
 const namesIn = (path: string): Promise<string[]> => readdir(path).catch(() => [])
 
@@ -78,12 +84,12 @@ export function createInstanceList({ folder, opened }: InstanceListDeps) {
     return found.texts
   }
 
-  /** A write goes to the log first. */
-  async function describe(namespace: string, id: string): Promise<FoundInstance> {
+  /** Only the files know of writes before the database was opened. A checkpoint changes the main file without a write. */
+  async function writtenAt(namespace: string, id: string): Promise<number | null> {
     const path = instancePath(folder, namespace, id)
-    const times = await Promise.all([path, `${path}-wal`].map((file) => stat(file).catch(() => null)))
-    const writtenAtMs = Math.max(...times.map((found) => (found && found.size > 0 ? found.mtimeMs : 0)))
-    return { id, writtenAtMs: writtenAtMs === 0 ? null : Math.floor(writtenAtMs) }
+    const [main, log] = await Promise.all([path, `${path}-wal`].map((file) => stat(file).catch(() => null)))
+    const found = log && log.size > 0 ? log : main
+    return found && found.size > 0 ? Math.floor(found.mtimeMs) : null
   }
 
   return async (search: InstanceSearch): Promise<InstancePage> => {
@@ -91,12 +97,14 @@ export function createInstanceList({ folder, opened }: InstanceListDeps) {
     const collecting = searches.run(() => collect(search))
     if (!collecting) throw new EngineError('busy', 'Too many searches of instances are waiting')
     const ids = await collecting
+    const open = opened(namespace)
+    const known = new Map(open.map(({ id, writtenAtMs }) => [id, writtenAtMs]))
     const describeAll = (some: readonly string[]): Promise<FoundInstance[]> =>
-      Promise.all(some.map((id) => describe(namespace, id)))
+      Promise.all(some.map(async (id) => ({ id, writtenAtMs: known.get(id) ?? (await writtenAt(namespace, id)) })))
     return {
       instances: await describeAll(ids.slice(0, limit)),
       hasMore: ids.length > limit,
-      recent: latestOf(await describeAll(opened(namespace).slice(-recentInstancesReadMax))),
+      recent: latestOf(await describeAll(open.slice(-recentInstancesReadMax).map(({ id }) => id))),
     }
   }
 }

@@ -1,6 +1,7 @@
 /** The open databases of instances: a bounded number, opened on demand and closed when they are not in use. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import type { FoundInstance } from '../sql/instance-search.ts'
 import type { Database, DatabaseAddress } from '../sql/sql.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
 
@@ -86,10 +87,10 @@ export class InstancePool {
     }
   }
 
-  /** The instances of a namespace with an open database, the least recently used first. */
-  instancesOf(namespace: string): readonly string[] {
-    return [...this.#opened.values()].flatMap(({ address }) =>
-      address.namespace === namespace && address.instanceId !== null ? [address.instanceId] : [],
+  /** The instances of a namespace with an open database, the least recently used first; `writtenAtMs` since opened. */
+  instancesOf(namespace: string): readonly FoundInstance[] {
+    return [...this.#opened.values()].flatMap(({ address, database: { writtenAtMs } }) =>
+      address.namespace === namespace && address.instanceId !== null ? [{ id: address.instanceId, writtenAtMs }] : [],
     )
   }
 
