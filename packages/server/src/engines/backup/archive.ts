@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import { createTarDecoder, createTarPacker, type ParsedTarEntry } from 'modern-tar'
 import { backupChunkBytes, backupHeadBytesMax, backupPathCharsMax } from '../../limits/jobs.ts'
 
@@ -26,6 +26,13 @@ export const isPlainPath = (path: string): boolean =>
   path.length <= backupPathCharsMax &&
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern excludes them.
   path.split('/').every((part) => part !== '.' && part !== '..' && /^[^\\/\x00-\x1f\x7f]{1,255}$/.test(part))
+
+/** Throws `BackupError` where there is no file. */
+export async function requireArchive(path: string): Promise<void> {
+  const found = await stat(path).catch(() => null)
+  if (!found) throw new BackupError(`There is no archive at ${path}`)
+  if (!found.isFile()) throw new BackupError(`${path} is not a file`)
+}
 
 const sumLine = (sha256: string, name: string): string => `${sha256}  ${name}\n`
 

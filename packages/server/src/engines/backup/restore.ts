@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { checkFolderFree, lockFileName, lockFolder } from '../disk/folder-lock.ts'
-import { BackupError, readArchive } from './archive.ts'
+import { BackupError, readArchive, requireArchive } from './archive.ts'
 import { syncFolder } from './backup.ts'
 
 export interface RestorePlan {
@@ -26,7 +26,7 @@ export interface RestoreReport {
 
 /** Throws `BackupError` and system errors, with nothing left behind. */
 export async function restore({ archive, folder, onHead, moreFiles }: RestorePlan): Promise<RestoreReport> {
-  if (!existsSync(archive)) throw new BackupError(`There is no archive at ${archive}`)
+  await requireArchive(archive)
   await checkEmpty(folder)
   await checkMovable(folder)
   const work = `${folder}.restoring`

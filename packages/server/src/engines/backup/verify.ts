@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { verificationBytesMax, verificationProblemsMax } from '../../limits/jobs.ts'
 import { lockFolder } from '../disk/folder-lock.ts'
-import { BackupError } from './archive.ts'
+import { BackupError, requireArchive } from './archive.ts'
 import { examine } from './doctor.ts'
 import { restore } from './restore.ts'
 
@@ -36,9 +36,7 @@ const resultOf = (archive: string): string => `${archive}.verified`
 /** Needs the space of the data folder beside the archive. Throws system errors, such as a full disk. */
 export async function verify({ archive, onHead, hasStore, nowMs }: VerificationPlan): Promise<Verification> {
   const work = `${archive}.verifying`
-  const found = await stat(archive).catch(() => null)
-  if (!found) throw new BackupError(`There is no archive at ${archive}`)
-  if (!found.isFile()) throw new BackupError(`${archive} is not a file`)
+  await requireArchive(archive)
   await mkdir(work, { recursive: true, mode: 0o700 })
   const lock = lockFolder(
     work,
