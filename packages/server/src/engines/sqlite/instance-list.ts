@@ -84,7 +84,7 @@ export function createInstanceList({ folder, opened }: InstanceListDeps) {
     return found.texts
   }
 
-  /** Only the files know of writes before the database was opened. A checkpoint changes the main file without a write. */
+  /** From the files, which have the writes before the database was opened. A checkpoint changes only the main file. */
   async function writtenAt(namespace: string, id: string): Promise<number | null> {
     const path = instancePath(folder, namespace, id)
     const [main, log] = await Promise.all([path, `${path}-wal`].map((file) => stat(file).catch(() => null)))
