@@ -1,6 +1,5 @@
 /** The account of the signed-in user: profile, password, address, sessions, factors, passkeys and identities. */
-import { link } from './link.ts'
-import { parseFragment, runFlow } from './oauth.ts'
+import { finishFlow, runFlow } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
 import type { SessionKeeper, User } from './session.ts'
 
@@ -43,7 +42,7 @@ export function createAccount(keeper: SessionKeeper) {
       async link(provider: string, options: { redirectUrl?: string; popup?: boolean } = {}) {
         const path = `oauth/${encodeURIComponent(provider)}/link`
         const start = async (redirectUrl: string) => (await post<{ url: string }>(path, { redirectUrl })).url
-        return link(keeper, parseFragment(await runFlow({ popup: true, start, ...options })).linkTicket)
+        return finishFlow(keeper, await runFlow({ popup: true, start, ...options }))
       },
     },
   }

@@ -5,6 +5,7 @@
 import { delay } from '../core/deadline.ts'
 import { failure, PlinthError } from '../core/error.ts'
 import { randomId } from '../core/ids.ts'
+import type { SessionKeeper } from './session.ts'
 
 /** Key of the tab's `sessionStorage` for the sign-in that it has started. */
 const flowKey = 'plinth:oauth'
@@ -63,7 +64,7 @@ async function openPopup(url: string | Promise<string>): Promise<string> {
 export function takeFragment(): string | undefined {
   const { hash } = location
   const flow = sessionStorage.getItem(flowKey)
-  if (!flow || !/\b(accessToken|\w+Ticket|error)=/.test(hash)) return undefined
+  if (!flow || !/(Token|Ticket|error)=/.test(hash)) return undefined
   sessionStorage.removeItem(flowKey)
   history.replaceState(history.state, '', pageUrl())
   if (flow === '1') return hash
@@ -72,11 +73,16 @@ export function takeFragment(): string | undefined {
   return undefined
 }
 
-/** What a fragment contains: tokens, or the ticket of a link. Throws the error that it states. */
-export function parseFragment(fragment: string): Readonly<Record<string, string>> {
+/**
+ * Completes a flow with its fragment: starts the session, or links the provider to the signed-in user. Resolves with
+ * the session or the identity; rejects with the error that the fragment states.
+ */
+export async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<object> {
   const members: Record<string, string> = Object.fromEntries(new URLSearchParams(fragment.slice(1)))
-  const { mfaTicket: ticket, error = ticket && 'mfa-required', message } = members
+  const { linkTicket, refreshToken = '', mfaTicket: ticket, error = ticket && 'mfa-required', message } = members
   const data = ticket && { ticket, factors: ['totp'] }
   if (error) throw new PlinthError({ status: data ? 401 : 0, slug: error, message, data })
-  return members
+  if (linkTicket) return (await keeper.asUser<{ identity: object }>('POST', 'identities', { linkTicket })).identity
+  // The fragment does not contain the user. A refresh also replaces its tokens, which were in a URL.
+  return keeper.start(keeper.publicly('refresh', { refreshToken }))
 }

@@ -1,7 +1,6 @@
 /** Every way to sign up and to sign in. */
 import { queryString } from '../core/request.ts'
-import { link } from './link.ts'
-import { parseFragment, runFlow, takeFragment } from './oauth.ts'
+import { finishFlow, runFlow, takeFragment } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
 import type { Session, SessionKeeper, SignedIn } from './session.ts'
 
@@ -42,11 +41,13 @@ export function createSignIn(keeper: SessionKeeper) {
     async signInWithProvider(provider: string, options?: { redirectUrl?: string; popup?: boolean }): Promise<Session> {
       const path = `${keeper.core.url}/api/auth/oauth/${encodeURIComponent(provider)}`
       const startAt = (redirectUrl: string) => path + queryString({ redirect_url: redirectUrl })
-      return finishFlow(keeper, await runFlow({ start: startAt, ...options }))
+      return (await finishFlow(keeper, await runFlow({ start: startAt, ...options }))) as Session
     },
     async completeRedirect(): Promise<Session | null> {
       const fragment = takeFragment()
-      return fragment ? finishFlow(keeper, fragment) : null
+      if (!fragment) return null
+      await finishFlow(keeper, fragment)
+      return keeper.session
     },
     async signInWithPasskey() {
       const { options } = await keeper.publicly<{ options: unknown }>('passkeys/auth-options', {})
@@ -56,15 +57,4 @@ export function createSignIn(keeper: SessionKeeper) {
     verifyMfa: (mfaTicket: string, code: string) => start('mfa/verify', { mfaTicket, code }),
     recoverMfa: (mfaTicket: string, recoveryCode: string) => start('mfa/recovery', { mfaTicket, recoveryCode }),
   }
-}
-
-/** Starts the session of a provider's fragment, or links the provider to the signed-in user. */
-async function finishFlow(keeper: SessionKeeper, fragment: string): Promise<Session> {
-  const { linkTicket, refreshToken } = parseFragment(fragment)
-  if (linkTicket) {
-    await link(keeper, linkTicket)
-    return keeper.session as Session
-  }
-  // The fragment does not contain the user. A refresh also replaces its tokens, which were in a URL.
-  return keeper.start(keeper.publicly('refresh', { refreshToken }))
 }

@@ -4,15 +4,12 @@
  */
 export async function exclusively<Result>(name: string, waitMs: number, work: () => Promise<Result>): Promise<Result> {
   const { locks } = (globalThis.navigator ?? {}) as Partial<Navigator>
-  if (!locks) return work()
-  let hasLock = false
-  try {
-    return await locks.request(name, { signal: AbortSignal.timeout(waitMs) }, () => {
-      hasLock = true
-      return work()
-    })
-  } catch (error) {
-    if (hasLock) throw error
-    return work()
+  let running: Promise<Result> | undefined
+  const run = (): Promise<Result> => {
+    running ??= work()
+    return running
   }
+  // Rejects like the work, or where the lock is not to be had.
+  await locks?.request(name, { signal: AbortSignal.timeout(waitMs) }, run).catch(() => undefined)
+  return run()
 }
