@@ -1,6 +1,6 @@
 /**
- * Signal handling: the first signal shuts down gracefully, the second exits at once. A killed launcher counts as a
- * signal.
+ * Graceful shutdown on signals: the first signal shuts down gracefully, the second exits at once. A killed launcher
+ * counts as a signal.
  */
 import type { Clock } from '../base/clock.ts'
 

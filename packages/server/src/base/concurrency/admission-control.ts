@@ -1,8 +1,8 @@
 /**
- * Admission control of expensive requests on the event loop. Each round of the loop begins expensive requests for one
- * slice; the others wait for later rounds, round robin over callers, so that a cheap request waits for one slice and
- * one step, however many expensive ones there are. Those that would wait too long are refused. Time in which other
- * processes occupy the processor counts neither as work nor as a wait: no request is refused for that.
+ * Admission control and load shedding of expensive requests on the event loop. Each round of the loop begins expensive
+ * requests for one slice; the others wait for later rounds, round robin over callers, so that a cheap request waits for
+ * one slice and one step, however many expensive ones there are. Those that would wait too long are refused. Time in
+ * which other processes occupy the processor counts neither as work nor as a wait: no request is refused for that.
  */
 import {
   expensiveSliceMs,

@@ -12,9 +12,9 @@ export interface Hit {
 
 export interface Counters {
   /**
-   * Counts one event, or `by` events (an integer above 0). A window starts with a key's first event and lasts
-   * `windowMs`. A counter in the same process returns synchronously, so the caller need not yield. Rejects with
-   * `EngineError` `unavailable` or `busy`; the event may have been counted.
+   * Counts one event, or `by` events (an integer above 0), in fixed windows. A window starts with a key's first event
+   * and lasts `windowMs`. A counter in the same process returns synchronously, so the caller need not yield. Rejects
+   * with `EngineError` `unavailable` or `busy`; the event may have been counted.
    */
   hit(key: string, windowMs: number, by?: number): Hit | Promise<Hit>
 }

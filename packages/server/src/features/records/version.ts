@@ -1,6 +1,7 @@
 /**
- * Row versions: a number that grows with every change of a row, across the deletion of the row and the insertion of
- * another with its id. Stored beside the record, never in it. `docs/decisions` explains why it follows the clock.
+ * Row versions, for optimistic concurrency control (`If-Match`, hooks): a number that grows with every change of a row,
+ * across the deletion of the row and the insertion of another with its id. Stored beside the record, never in it.
+ * `docs/decisions` explains why it follows the clock.
  */
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { clockVersionMax } from '../../limits/writes.ts'

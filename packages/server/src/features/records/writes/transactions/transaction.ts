@@ -1,6 +1,6 @@
 /**
  * Runs the operations of a transaction in order, on several tables of a namespace. The first error rolls back all of
- * them. `transaction-locks` makes its checks hold until the commit.
+ * them. `transaction-locks` makes its checks hold until the commit, so that transactions are serializable.
  */
 import { createSlices } from '../../../../base/concurrency/slices.ts'
 import { jsonText } from '../../../../http/replies/reply.ts'
