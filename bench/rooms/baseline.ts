@@ -43,7 +43,7 @@ const server = Bun.serve<Player>({
     perMessageDeflate: false,
     message(socket, text) {
       const { id, room } = socket.data
-      const { type, payload, requestId } = JSON.parse(String(text))
+      const { type, payload, requestId, actionType } = JSON.parse(String(text))
       const arena = arenaOf(room)
       if (type === 'auth') socket.sendText(JSON.stringify({ type: 'auth_success', userId: id }))
       else if (type === 'join') {
@@ -57,7 +57,7 @@ const server = Bun.serve<Player>({
         position.x = payload.x
         position.y = payload.y
         arena.changed.set(id, position)
-        socket.sendText(JSON.stringify({ type: 'action_result', requestId, result: payload.x }))
+        socket.sendText(JSON.stringify({ type: 'action_result', requestId, result: payload.x, actionType }))
       }
     },
     close({ data: { id, room } }) {

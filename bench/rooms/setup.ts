@@ -14,7 +14,7 @@ export interface Competitor {
   readonly start: (folder: string) => Promise<BaselineProcess>
 }
 
-const peersFolder = join(import.meta.dir, '../peers')
+const peersFolder = join(import.meta.dir, 'peers')
 
 /** The peers' packages are not among those that a clone installs: nothing but this bench wants them. */
 function installPeers(): void {

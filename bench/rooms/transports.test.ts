@@ -11,7 +11,7 @@ function receive(name: TransportName, message: string | Buffer): { what: number;
 }
 
 test.each<[TransportName, string | Buffer, number]>([
-  ['plinth', '{"type":"action_result","requestId":"17","result":17}', 17],
+  ['plinth', '{"type":"action_result","requestId":"17","result":17,"actionType":"move"}', 17],
   ['plinth', '{"type":"shared_delta","delta":{"positions.a.x":1},"version":2}', messageKinds.delta],
   ['plinth', '{"type":"sync","sharedState":{},"sharedVersion":1}', messageKinds.joined],
   ['plinth', '{"type":"member_join","memberId":"a","state":{}}', messageKinds.other],
@@ -36,7 +36,7 @@ test('handshakes and heartbeats are answered', () => {
 })
 
 test.each<[TransportName, string | Buffer]>([
-  ['plinth', '{"type":"action_result","requestId":"17","result":18}'],
+  ['plinth', '{"type":"action_result","requestId":"17","result":18,"actionType":"move"}'],
   ['plinth', '{"type":"action_error","requestId":"17","code":"INVALID_STATE","message":"No"}'],
   ['plinth', '{"type":"kicked"}'],
   ['socket-io', '4317[18]'],

@@ -60,7 +60,9 @@ function createPlinthTransport(): Transport {
     receive(bytes, start, end, send) {
       if (begins(bytes, start, end, startOf.result)) {
         const number = digitsAt(bytes, start + resultStart.length)
-        if (!textOf(bytes, start, end).endsWith(`"result":${number}}`)) throw new Error(textOf(bytes, start, end))
+        const rest = `${number}","result":${number},"actionType":"move"}`
+        const text = textOf(bytes, start + resultStart.length, end)
+        if (text !== rest) throw new Error(resultStart + text)
         return number
       }
       if (begins(bytes, start, end, startOf.shared)) return messageKinds.delta
