@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { tokensCss } from '../../packages/server/src/http/pages/design-tokens.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '')
 const source = join(root, 'packages/dashboard/src')
@@ -25,6 +26,7 @@ const inputs = [
   join(root, 'packages/server/src/query/record-files'),
   join(root, 'packages/server/src/query/cells.ts'),
   join(root, 'packages/server/src/limits/writes.ts'),
+  join(root, 'packages/server/src/http/pages/design-tokens.ts'),
   join(root, 'package-lock.json'),
   fileURLToPath(import.meta.url),
 ]
@@ -97,15 +99,19 @@ async function bundleScripts(): Promise<[string, Uint8Array][]> {
   )
 }
 
-/** One file, in the order of the layers that `base.css` declares. */
-function bundleStyles(): [string, Uint8Array][] {
-  const order = (path: string): string => (path.endsWith('/design/base.css') ? '' : path)
-  const paths = filesIn(source).filter((path) => path.endsWith('.css'))
-  const text = paths
+/** All styles below a folder with the tokens, in the order of the layers that `base.css` declares. */
+export function readStyles(folder: string): string {
+  const order = (path: string): string => (path.endsWith('/base.css') ? '' : path)
+  const texts = filesIn(folder)
+    .filter((path) => path.endsWith('.css'))
     .sort((one, other) => (order(one) < order(other) ? -1 : 1))
     .map((path) => readFileSync(path, 'utf8'))
-    .join('\n')
-  const bytes = Buffer.from(withoutComments(text))
+  return [...texts, `@layer tokens {\n${tokensCss}}`].join('\n')
+}
+
+/** One file. */
+function bundleStyles(): [string, Uint8Array][] {
+  const bytes = Buffer.from(withoutComments(readStyles(source)))
   return [[`styles-${hashOf(bytes)}.css`, bytes]]
 }
 

@@ -1,8 +1,8 @@
 /** The base components in a real browser: no barriers, no faults, and pictures in light, dark and narrow. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
+import { readStyles } from '../../../scripts/build/dashboard.ts'
 import { describeInBrowser } from '../../server/tests/harness/processes/chromium.ts'
 import { expectNoFaults, findBarriers, openBrowser, openSheet, type Sheet, takeScreenshots } from './harness/browser.ts'
 
@@ -20,10 +20,8 @@ body { overflow: auto }
 .gallery-icons span { display: flex; gap: 8px; align-items: center }
 `
 
-/** The stylesheets of the components, the one that orders the layers first. */
-const styles = ['base.css', ...readdirSync(design).filter((name) => name.endsWith('.css') && name !== 'base.css')]
-  .map((name) => readFileSync(join(design, name), 'utf8'))
-  .join('\n')
+/** The stylesheets of the components, with the tokens. */
+const styles = readStyles(design)
 
 const page = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Components</title>
 <link rel="icon" href="data:,"><meta name="viewport" content="width=device-width, initial-scale=1">

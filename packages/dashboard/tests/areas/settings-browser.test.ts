@@ -4,6 +4,8 @@ import type { Browser } from 'playwright-core'
 import { createAdministrator } from '../../../server/tests/harness/dashboard/administrators.ts'
 import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
 import { adminUsers } from '../../../server/tests/harness/users/accounts.ts'
+import { mailAuth } from '../../../server/tests/harness/users/mail-config.ts'
+import { type Mailbox, openMailbox } from '../../../server/tests/harness/users/mailbox.ts'
 import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
 import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
 import { openSignedIn, type SignedIn } from '../harness/signed-in.ts'
@@ -12,16 +14,23 @@ const payload = '<img src=x onerror=alert(1)>'
 
 describeInBrowser('Settings in the dashboard', 'settings in the dashboard', (program) => {
   let browser: Browser
+  let mailbox: Mailbox
   let server: TestServer
   let sheet: SignedIn
   beforeAll(async () => {
-    server = await startDashboardServer({})
+    mailbox = await openMailbox()
+    const templates = { de: { 'magic-link': { subject: `Anmelden ${payload}`, text: `${payload}\n\n{{link}}\n` } } }
+    server = await startDashboardServer({
+      auth: { mail: { ...mailAuth(mailbox).mail, templates } },
+      changes: { retention: '2d' },
+    })
     browser = await openBrowser(program)
     sheet = await openSignedIn(browser, server)
   })
   afterAll(async () => {
     await browser?.close()
     await server?.close()
+    await mailbox?.close()
   })
 
   test('the audit log shows what was changed, as text, and its chain is verified', async () => {
@@ -65,6 +74,39 @@ describeInBrowser('Settings in the dashboard', 'settings in the dashboard', (pro
     await page.getByRole('button', { name: `Remove access of ${sheet.administrator.email}` }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove access' }).click()
     await page.getByText('The last owner must stay one').waitFor()
+    expectNoFaults(sheet)
+  })
+
+  test('the server shows its engines, limits and retention', async () => {
+    const { page } = sheet
+    await sheet.open('/settings?tab=server', 'Settings')
+    const retention = page.getByRole('table', { name: 'Retention' })
+    await retention.getByRole('row', { name: /Change log.*2 days, at most 1 GiB in each database.*changes/ }).waitFor()
+    await page.getByText('Atlas', { exact: true }).waitFor()
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'settings-server', { height: 1400 })
+    expectNoFaults(sheet)
+  })
+
+  test('a mail is shown in each of its languages in a frame that runs nothing, and sent as a test', async () => {
+    const { page } = sheet
+    await sheet.open('/settings?tab=mails', 'Settings')
+    const frame = page.frameLocator('iframe')
+    await frame.getByRole('link', { name: 'Sign in to Atlas' }).waitFor()
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'settings-mails', { height: 1000 })
+    await page.getByRole('combobox', { name: 'Language' }).click()
+    await page.getByRole('option', { name: 'German' }).click()
+    await page.waitForURL(/language=de/)
+    await frame.getByText(payload, { exact: true }).first().waitFor()
+    expect(await frame.locator('img').count()).toBe(0)
+    expect(await page.locator('iframe').getAttribute('sandbox')).toBe('')
+    await page.getByRole('button', { name: 'Send to me' }).click()
+    await page.getByText(`Sent to ${sheet.administrator.email}`).waitFor()
+    expect((await mailbox.next(sheet.administrator.email)).subject).toBe(`Anmelden ${payload}`)
+    await page.getByRole('combobox', { name: 'Form' }).click()
+    await page.getByRole('option', { name: 'Plain text' }).click()
+    await page.getByText('https://app.example.org/magic?token=').waitFor()
     expectNoFaults(sheet)
   })
 

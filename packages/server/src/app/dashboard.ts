@@ -4,13 +4,21 @@ import type { Config } from '../config/config.ts'
 import { openNodeDirectory } from '../engines/cluster/node-directory.ts'
 import { type Dashboard, openDashboard } from '../features/dashboard/index.ts'
 import type { DashboardSessions } from '../features/dashboard/sessions.ts'
+import { describeServer } from '../features/dashboard/settings/server-settings.ts'
 import type { Records } from '../features/records/index.ts'
 import type { Users } from '../features/users/index.ts'
+import type { RateLimiter } from '../http/security/rate-limit.ts'
 import { decisiveClauses, stepsOf } from '../query/tracing/decisive-clauses.ts'
 import type { Clause } from '../query/tracing/trace.ts'
 import { version } from '../version.ts'
 import type { AppContext } from './context.ts'
 import type { Engines } from './engines.ts'
+
+interface DashboardParts {
+  readonly context: AppContext
+  readonly engines: Engines
+  readonly limiter: RateLimiter
+}
 
 interface DashboardNeeds {
   readonly users: Users
@@ -19,7 +27,7 @@ interface DashboardNeeds {
 }
 
 export function openDashboardFor(
-  { context, engines }: { readonly context: AppContext; readonly engines: Engines },
+  { context, engines, limiter }: DashboardParts,
   { users, records, sessions }: DashboardNeeds,
 ): Promise<Dashboard> {
   const node = { id: crypto.randomUUID(), host: hostname() }
@@ -31,6 +39,9 @@ export function openDashboardFor(
     signInTo: users.signInTo,
     findActive: users.findActive,
     viewedUsers: users,
+    mails: users.mailSamples,
+    limiter,
+    serverSettings: () => describeServer({ config: context.config, settings: context.settings, version }),
     config: () => context.config.dashboard,
     mode: () => context.config.mode,
     publicUrl: context.settings.publicUrl,

@@ -81,6 +81,10 @@ export const viewsPerUserMax = 500
 export const instancesListedDefault = 50
 export const instancesListedMax = 200
 
+// Mails
+/** A preview is shown at once; its address works a little longer than it takes to load. */
+export const mailPreviewMs = 5 * 60 * 1000
+
 // Recent requests
 /** With two texts of the following length, at most 4 MB; traces have a bound of their own. */
 export const recentRequestsMax = 2000

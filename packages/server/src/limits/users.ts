@@ -136,6 +136,8 @@ export const deviceTokenLifetimeMs = 180 * 24 * 60 * 60 * 1000
 export const deviceTokenCharsMax = 128
 /** Room for a nonce, an id or a path. */
 export const mailStateCharsMax = 256
+/** A language tag with three subtags. */
+export const localeCharsMax = 35
 /** Users with cached tokens; about 200 bytes each. */
 export const revocationEpochsMax = tokenCacheEntriesMax
 /** Minimum interval of reloads for unknown key ids in tokens, which may be keys that another node created. */

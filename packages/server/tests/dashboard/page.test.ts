@@ -48,7 +48,7 @@ test('[DASH-15] every view is the page, with a policy and a nonce of its own', a
       `<style nonce="${nonce}"></style><script src="/dashboard/assets/app-1a2b.js" nonce="${nonce}"></script>`,
     )
     expect(policy.replace(nonce, '…')).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-…'; img-src 'self' blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+      "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-…'; img-src 'self' blob:; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
     )
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-type': 'text/html; charset=utf-8',

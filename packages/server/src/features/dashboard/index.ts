@@ -11,6 +11,7 @@ import type { NodeDirectory } from '../../engines/cluster/node-directory.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import type { RequestRecorder } from '../../http/responder.ts'
 import type { DashboardAccess } from '../../http/security/dashboard-access.ts'
+import type { RateLimiter } from '../../http/security/rate-limit.ts'
 import { auditIntentMs } from '../../limits/dashboard.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
@@ -28,6 +29,9 @@ import { createSampler } from './requests/sampler.ts'
 import type { SlowSpan } from './requests/slow-spans.ts'
 import { createSessionEndpoints, type SignInMethods } from './session-endpoints.ts'
 import type { DashboardSessions } from './sessions.ts'
+import { createSettingsEndpoint } from './settings/endpoints.ts'
+import { createMailEndpoints, type SampleMails } from './settings/mails.ts'
+import type { ServerSettings } from './settings/server-settings.ts'
 import {
   type AdministratorAccount,
   createFindAdministrator,
@@ -50,6 +54,10 @@ export interface DashboardDeps<Passkey> {
   /** The account, unless it is disabled or was deleted. */
   readonly findActive: (userId: string) => Promise<AdministratorAccount | null>
   readonly viewedUsers: ViewedUsers
+  /** The mails about accounts. */
+  readonly mails: SampleMails
+  readonly limiter: RateLimiter
+  readonly serverSettings: () => ServerSettings
   /** Null where the dashboard is switched off. */
   readonly config: () => DashboardConfig | null
   readonly mode: () => Mode
@@ -120,6 +128,8 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     dashboardEndpoints: [
       ...createPage({ folder: deps.pageFolder }),
       ...createViewEndpoints({ database, clock }),
+      createSettingsEndpoint(deps.serverSettings),
+      ...createMailEndpoints(deps),
       ...createInstanceEndpoints(deps),
       ...createViewAsEndpoints(viewAs),
       ...createRequestEndpoints({ ...deps, recent, queryPeers: (question) => peers.query(question), now: access.now }),

@@ -70,6 +70,8 @@ const policyOf = (nonce: string): string =>
     `style-src 'self' 'nonce-${nonce}'`,
     "img-src 'self' blob:",
     "connect-src 'self'",
+    // Previews of mails; every other page refuses frames.
+    "frame-src 'self'",
     "frame-ancestors 'none'",
     "base-uri 'none'",
     "form-action 'none'",

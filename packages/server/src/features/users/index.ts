@@ -38,6 +38,7 @@ import { createMailLinks } from './email/links.ts'
 import { openMailer } from './email/mailer.ts'
 import { createOneTimeTokens } from './email/one-time-tokens.ts'
 import { createEmailOwnership } from './email/ownership.ts'
+import { createMailSamples, type MailSamples } from './email/samples.ts'
 import { createEmailVerification } from './email/verification.ts'
 import { createAccountHooks } from './hooks/account-hooks.ts'
 import { hookedRequest } from './hooks/hooked-request.ts'
@@ -133,6 +134,8 @@ export interface Users extends Feature, Authentication {
   readonly claimsForToken: (user: Pick<Account, 'id' | 'role' | 'customClaims'>) => Promise<JsonObject>
   /** A token for the set-up link of the first administrator; null if there is an administrator. */
   readonly issueSetupToken: Setup['issue']
+  /** Mails with sample values. */
+  readonly mailSamples: MailSamples
   readonly needsSetup: Setup['isNeeded']
 }
 
@@ -334,6 +337,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     },
     claimsForToken: (user) => claimsForToken(parts, user),
     issueSetupToken: parts.setup.issue,
+    mailSamples: createMailSamples({ ...parts, linkTo: createMailLinks(parts) }),
     needsSetup: parts.setup.isNeeded,
     jobs: [
       // Other nodes may have created keys.

@@ -79,6 +79,11 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
   },
   'dashboard.endViewAs': { roles: everyRole, send: (client) => client.delete('/api/view-as') },
   'dashboard.listInstances': { roles: everyRole, send: (client) => client.get('/api/instances/space') },
+  'dashboard.getSettings': { roles: everyRole, send: (client) => client.get('/api/settings') },
+  'dashboard.listMails': { roles: everyRole, send: (client) => client.get('/api/mails') },
+  'dashboard.previewMail': { roles: everyRole, send: (client) => client.get('/api/mails/magic-link') },
+  'dashboard.showMailPreview': { ...open, send: (client) => client.get('/mail-preview/none') },
+  'dashboard.sendTestMail': { roles: ['owner'], send: (client) => client.post('/api/mails/magic-link/test', {}) },
   'dashboard.getSession': { roles: everyRole, send: (client) => client.get('/api/session') },
   'dashboard.signOut': { roles: everyRole, send: (client) => client.delete('/api/session') },
 }

@@ -8,7 +8,10 @@ export interface ReceivedMail {
   /** Recipients of the envelope, which decide the delivery. */
   readonly to: readonly string[]
   readonly subject: string
+  /** The plain text, of a mail with two forms too. */
   readonly text: string
+  /** The HTML form; null without one. */
+  readonly html: string | null
   /** Names in lower case to values, unfolded and decoded. */
   readonly headers: ReadonlyMap<string, readonly string[]>
   readonly isEncrypted: boolean
@@ -86,19 +89,35 @@ export async function openMailbox(options: SMTPServerOptions = {}, port = 0): Pr
   }
 }
 
-function parseMail(raw: string): Pick<ReceivedMail, 'subject' | 'text' | 'headers'> {
+function parseMail(raw: string): Pick<ReceivedMail, 'subject' | 'text' | 'html' | 'headers'> {
+  const { headers, body } = parsePart(raw)
+  const boundary = /^multipart\/.*boundary="([^"]+)"/.exec(headers.get('content-type')?.[0] ?? '')?.[1]
+  const parts = boundary === undefined ? [{ headers, body }] : body.split(`--${boundary}`).slice(1, -1).map(parsePart)
+  const find = (type: string): string | null => {
+    const part = parts.find((one) => one.headers.get('content-type')?.[0]?.startsWith(type))
+    if (!part) return null
+    const text = decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0]).replaceAll('\r\n', '\n')
+    // The line break before a boundary is part of the boundary.
+    return boundary === undefined ? text : text.replace(/\n$/, '')
+  }
+  const subject = headers.get('subject')?.[0] ?? ''
+  return { subject, text: find('text/plain') ?? '', html: find('text/html'), headers }
+}
+
+/** Headers and body of a mail or of one of its parts. */
+function parsePart(raw: string): { headers: Map<string, string[]>; body: string } {
   const split = raw.indexOf('\r\n\r\n')
   const headers = new Map<string, string[]>()
   for (const line of raw
     .slice(0, split)
+    .trimStart()
     .replace(/\r\n[ \t]+/g, ' ')
     .split('\r\n')) {
     const colon = line.indexOf(':')
     const name = line.slice(0, colon).toLowerCase()
     headers.set(name, [...(headers.get(name) ?? []), decodeWords(line.slice(colon + 1).trim())])
   }
-  const text = decodeBody(raw.slice(split + 4), headers.get('content-transfer-encoding')?.[0])
-  return { subject: headers.get('subject')?.[0] ?? '', text: text.replaceAll('\r\n', '\n'), headers }
+  return { headers, body: raw.slice(split + 4) }
 }
 
 function decodeBody(body: string, encoding: string | undefined): string {

@@ -17,19 +17,20 @@ import {
 closeAfterEach()
 
 describe('mails', () => {
-  test('[MAIL-1] a mail goes to one address as plain text, marked as automatic', async () => {
+  test('[MAIL-1] a mail goes to one address as plain text and HTML, marked as automatic', async () => {
     const box = await openBox()
     const { mailer } = open(smtpConfig(box.port))
     expect(mailer.isConfigured).toBe(true)
     mailer.send(mailTo('ada@example.org'))
-    const { to, subject, text, headers } = await box.next('ada@example.org')
+    const { to, subject, text, html, headers } = await box.next('ada@example.org')
     expect(to).toEqual(['ada@example.org'])
     expect(subject).toBe('Sign in to Atlas')
     expect(text).toContain('\nhttps://app.example.org/go?token=t\n')
     expect(headers.get('from')).toEqual(['Atlas <no-reply@atlas.example>'])
     expect(headers.get('to')).toEqual(['ada@example.org'])
     expect(headers.get('auto-submitted')).toEqual(['auto-generated'])
-    expect(headers.get('content-type')?.[0]).toStartWith('text/plain')
+    expect(headers.get('content-type')?.[0]).toStartWith('multipart/alternative')
+    expect(html).toContain('href="https://app.example.org/go?token=t"')
   })
 
   test('[MAIL-10] a value cannot add a header, a recipient or a line', async () => {

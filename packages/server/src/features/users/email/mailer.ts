@@ -8,6 +8,7 @@ import type { MailTemplateName } from '../../../config/sections/auth/mail-templa
 import type { Mails } from '../../../engines/mail/mail.ts'
 import { isPermanentFailure } from '../../../engines/mail/smtp.ts'
 import { mailDrainTimeoutMs, mailRetryDelaysMs } from '../../../limits/users.ts'
+import { renderMailHtml } from './html.ts'
 import { type Failure, openMailQueue } from './queue.ts'
 import { type MailValues, renderMail } from './templates.ts'
 
@@ -26,6 +27,8 @@ export interface Mailer {
   readonly isConfigured: boolean
   /** Whether mails are kept somewhere: a mail server, or the outbox of development. */
   readonly isActive: boolean
+  /** The name of the application in mails. */
+  readonly appName: string
   /** Queues a mail. If the queue is full, the mail is dropped and logged. */
   send(input: TemplatedMail): void
   /**
@@ -33,6 +36,8 @@ export interface Mailer {
    * null for no mail. If sending fails, only sending is retried.
    */
   sendLater(template: MailTemplateName, compose: () => Promise<Omit<TemplatedMail, 'template'> | null>): void
+  /** Sends a mail now, without the queue and without retries: null, or the error without secrets. */
+  sendNow(input: TemplatedMail): Promise<string | null>
   /** Resolves when every mail has been sent or dropped. */
   idle(): Promise<void>
   /** Stops accepting mails and sends the queued ones for a few seconds. */
@@ -68,14 +73,16 @@ export function openMailer(deps: MailerDeps): Mailer {
   const { config, mails, log, timing = mailTiming } = deps
   const queue = openMailQueue({ retryDelaysMs: timing.retryDelaysMs, isPermanent: isPermanentFailure })
 
+  const appNameOf = (): string => config()?.appName ?? appNameDefault
+
   async function deliver({ to, template, locale, values }: TemplatedMail): Promise<void> {
-    const { appName, templates = {} } = config() ?? {}
-    const mail = renderMail(templates, template, locale, { appName: appName ?? appNameDefault, ...values })
-    await mails.send({ to, ...mail })
+    const filled = { appName: appNameOf(), ...values }
+    const mail = renderMail(config()?.templates ?? {}, template, locale, filled)
+    await mails.send({ to, ...mail, html: renderMailHtml(mail, filled) })
   }
 
   function report(template: MailTemplateName, { error, attempts, isFinal }: Failure): void {
-    const fields = { template, attempts, error: withoutSecrets(error instanceof Error ? error.message : String(error)) }
+    const fields = { template, attempts, error: messageOf(error) }
     if (isFinal) log.error('mail.dropped', fields)
     else log.warn('mail.retrying', fields)
   }
@@ -98,6 +105,17 @@ export function openMailer(deps: MailerDeps): Mailer {
     get isConfigured() {
       return mails.isConfigured
     },
+    get appName() {
+      return appNameOf()
+    },
+    async sendNow(mail) {
+      try {
+        await deliver(mail)
+        return null
+      } catch (error) {
+        return messageOf(error)
+      }
+    },
     send: ({ template, ...mail }) => sendLater(template, async () => mail),
     sendLater,
     idle: queue.idle,
@@ -108,5 +126,6 @@ export function openMailer(deps: MailerDeps): Mailer {
   }
 }
 
-/** Mail servers may quote the message in their errors. */
-const withoutSecrets = (text: string): string => text.replace(/[\w-]{43,}|\b\d{6}\b/g, '[hidden]')
+/** Mail servers may quote the message in their errors, with its tokens and codes. */
+const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/[\w-]{43,}|\b\d{6}\b/g, '[hidden]')

@@ -67,7 +67,7 @@ If this was not you, reset your password now and secure this mailbox: another pe
 
 {{link}}
 
-This works once, within {{hours}} hours. Open it where you are signed in: elsewhere it removes the password and signs
+This works once, within {{hours}} hours. Open it where you are signed in: elsewhere it removes the password and signs \
 every device out, and you sign in by mail.
 If you have no such account, ignore this mail: an account with your address that you did not open stays unconfirmed.
 `,
@@ -78,8 +78,8 @@ If you have no such account, ignore this mail: an account with your address that
 
 {{link}}
 
-This works once, within {{minutes}} minutes. Open it where you are signed in: elsewhere it removes the password and
-signs every device out, and you sign in by mail.
+This works once, within {{minutes}} minutes. Open it where you are signed in: elsewhere it removes the password and signs \
+every device out, and you sign in by mail.
 If you did not request it, ignore this mail: nothing changes without it.
 `,
   },
@@ -115,6 +115,10 @@ export function renderMail(
     text: fill(text, values),
   }
 }
+
+/** The languages whose texts of a template are configured, as the configuration writes them. */
+export const languagesOf = (configured: ConfiguredTemplates, name: MailTemplateName): readonly string[] =>
+  Object.entries(configured).flatMap(([language, templates]) => (Object.hasOwn(templates, name) ? [language] : []))
 
 function findTemplate(
   configured: ConfiguredTemplates,
