@@ -54,7 +54,7 @@ export const colors = {
 export type ColorName = keyof typeof colors
 
 export const fonts = {
-  sans: 'system-ui, -apple-system, "Inter", "Segoe UI", "Noto Sans", "Helvetica Neue", "DejaVu Sans", sans-serif',
+  sans: 'system-ui, -apple-system, "Inter", "Segoe UI", "Noto Sans", "Helvetica Neue", sans-serif',
   mono: 'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", "DejaVu Sans Mono", monospace',
 } as const
 

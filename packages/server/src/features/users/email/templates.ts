@@ -78,8 +78,8 @@ If you have no such account, ignore this mail: an account with your address that
 
 {{link}}
 
-This works once, within {{minutes}} minutes. Open it where you are signed in: elsewhere it removes the password and signs \
-every device out, and you sign in by mail.
+This works once, within {{minutes}} minutes. Open it where you are signed in: elsewhere it removes the password and \
+signs every device out, and you sign in by mail.
 If you did not request it, ignore this mail: nothing changes without it.
 `,
   },
