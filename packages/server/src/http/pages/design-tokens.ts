@@ -58,7 +58,9 @@ export const fonts = {
   mono: 'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", "DejaVu Sans Mono", monospace',
 } as const
 
-/** Pixels. 13 is the body of a dense tool, 12 its labels, 11 only for captions in capitals; 14 is the body of a page. */
+/**
+ * Pixels. 13 is the body of a dense tool, 12 its labels, 11 only for captions in capitals; 14 is the body of a page.
+ */
 export const textSizes = [11, 12, 13, 14, 16, 20, 26, 32] as const
 
 /** Steps of 4 pixels. */
