@@ -24,7 +24,10 @@ describeInBrowser('Files in the dashboard', 'files in the dashboard', (program) 
     await buildDashboard()
     const access = { read: true, write: true }
     server = await startServer({
-      config: { rateLimits: unlimitedRates, storage: { buckets: { photos: { access }, empty: { access } } } },
+      config: {
+        rateLimits: unlimitedRates,
+        storage: { buckets: { photos: { quota: '20mb', userQuota: '1mb', access }, empty: { access } } },
+      },
     })
     browser = await openBrowser(program)
     sheet = await openSignedIn(browser, server, { permissions: ['clipboard-read', 'clipboard-write'] })
@@ -70,6 +73,9 @@ describeInBrowser('Files in the dashboard', 'files in the dashboard', (program) 
     expect(await findBarriers(sheet)).toEqual([])
     await page.getByRole('button', { name: 'Copy signed link' }).click()
     await page.getByText('Link copied').waitFor()
+    await page.getByText(/Expires in (?:1 hour|60 minutes)/).waitFor()
+    await takeScreenshots(sheet, 'file-link')
+    expect(await findBarriers(sheet)).toEqual([])
     const link = await page.evaluate(() => navigator.clipboard.readText())
     const linked = await fetch(new URL(link, server.url))
     expect(Buffer.from(await linked.arrayBuffer()).equals(png)).toBe(true)
@@ -120,6 +126,68 @@ describeInBrowser('Files in the dashboard', 'files in the dashboard', (program) 
     await page.getByRole('dialog').getByRole('button', { name: 'Delete 2 files' }).click()
     await page.getByText('2 files deleted').waitFor()
     expect(await keysOf('inbox/')).toEqual(['inbox/taken.txt'])
+    expectNoFaults(sheet)
+  })
+
+  test('usage stands beside quotas, by bucket and by user', async () => {
+    const { page } = sheet
+    const added = await server.service.post('/api/auth/admin/users', {
+      email: 'grace@example.org',
+      password: 'a long password',
+      displayName: `Grace ${markup}`,
+    })
+    const { id } = added.body.user
+    const form = new FormData()
+    form.append('key', 'grace/film.bin')
+    form.append('file', new Blob([Buffer.alloc(950_000)]), 'file')
+    expect((await server.as(id).request('POST', '/api/storage/photos/upload', { raw: form })).status).toBe(201)
+    await sheet.open('/files', 'Files')
+    const row = page.getByRole('row', { name: /photos/ })
+    await row.getByText(/of 20\.?\d* MB|of 21 MB/).waitFor()
+    await takeScreenshots(sheet, 'files-buckets')
+    expect(await findBarriers(sheet)).toEqual([])
+    await page.getByRole('button', { name: 'photos' }).click()
+    await page.getByRole('link', { name: 'Usage' }).click()
+    await page.getByText('Awaiting removal').waitFor()
+    await page
+      .getByRole('row', { name: /grace@example\.org/ })
+      .getByText('950 kB')
+      .waitFor()
+    await takeScreenshots(sheet, 'files-usage')
+    expect(await findBarriers(sheet)).toEqual([])
+    await page.getByRole('link', { name: `Grace ${markup}` }).click()
+    await page.getByText('950 kB of 1 MB').waitFor()
+    await takeScreenshots(sheet, 'user-files')
+    await page.getByRole('link', { name: 'photos' }).click()
+    await page.getByText('Users with the most bytes').waitFor()
+    expectNoFaults(sheet)
+  })
+
+  test('an upload link stores one file', async () => {
+    const { page } = sheet
+    await sheet.open('/files/photos?prefix=drop%2F', 'photos')
+    await page.getByRole('button', { name: 'Upload link…' }).click()
+    await page.getByLabel('Key').fill('drop/sent.txt')
+    await page.getByLabel('Largest size').fill('1kB')
+    await page.getByRole('button', { name: 'Create link' }).click()
+    const link = await page.getByRole('dialog').locator('pre').first().textContent()
+    await takeScreenshots(sheet, 'upload-link')
+    expect(await findBarriers(sheet)).toEqual([])
+    const send = (content: string) => {
+      const form = new FormData()
+      form.append('key', 'drop/sent.txt')
+      form.append('file', new Blob([content]), 'file')
+      return fetch(link ?? '', { method: 'POST', body: form })
+    }
+    expect((await send('sent')).status).toBe(201)
+    expect((await send('again')).status).toBe(401)
+    expect((await server.service.get('/api/storage/photos/drop%2Fsent.txt')).text).toBe('sent')
+    sheet.allow(/400 POST .*signed-upload-url/)
+    sheet.allow(/Failed to load resource/)
+    await page.getByLabel('Largest size').fill('huge')
+    await page.getByRole('button', { name: 'Create link' }).click()
+    await page.getByRole('dialog').getByRole('alert').waitFor()
+    await page.getByRole('button', { name: 'Close' }).last().click()
     expectNoFaults(sheet)
   })
 

@@ -275,6 +275,7 @@ const storageOf = (
       administratorPermits({ config: () => context.config.dashboard, findActive: users.findActive }, name, scope),
     reloadUser: users.reloadUser,
     refreshClaims: users.refreshClaims,
+    namesOf: users.namesOf,
     publicUrl: () => context.settings.publicUrl,
     ...common(context),
   })

@@ -175,3 +175,8 @@ export const uncachedVariantMs = 10 * 60 * 1000
 export const judgedObjectsAtOnce = 128
 /** Files evaluated for one page of a list: some hundred milliseconds; then the page ends early with a cursor. */
 export const judgedObjectsMax = 10_000
+
+// Usage
+/** Users in one page of the usage of a bucket: what a page of the dashboard shows without scrolling far. */
+export const usersOfUsageDefault = 20
+export const usersOfUsageMax = 200

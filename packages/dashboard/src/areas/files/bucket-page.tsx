@@ -11,17 +11,32 @@ import { ErrorNote } from '../../design/error-note.tsx'
 import { Icon } from '../../design/icons.tsx'
 import { Page, Spacer, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
+import { Tabs } from '../../design/tabs.tsx'
 import { useToasts } from '../../design/toast.tsx'
 import { FilePanel } from './file-panel.tsx'
 import { FileTable } from './file-table.tsx'
 import { entriesOf, stepsOf } from './folders.ts'
+import { UploadLinkButton } from './links/upload-link.tsx'
 import { deleteFiles, useFiles, useRefresh } from './requests.ts'
 import { DropZone, UploadButton, UploadList } from './upload-list.tsx'
 import { useUploads } from './uploads.ts'
+import { useHasUsage } from './usage/requests.ts'
+import { UsageTab } from './usage/usage-tab.tsx'
 
 export function BucketPage({ bucket }: { readonly bucket: string }) {
   const url = useUrlState()
+  const hasUsage = useHasUsage()
   const prefix = url.get('prefix') ?? ''
+  if (hasUsage && url.get('tab') === 'usage')
+    return (
+      <Page
+        title={bucket}
+        description={<Breadcrumb bucket={bucket} prefix="" />}
+        tabs={<BucketTabs bucket={bucket} current="usage" />}
+      >
+        <UsageTab bucket={bucket} />
+      </Page>
+    )
   // Another folder begins with nothing selected.
   return <Folder key={prefix} bucket={bucket} prefix={prefix} />
 }
@@ -40,7 +55,15 @@ function Folder({ bucket, prefix }: { readonly bucket: string; readonly prefix: 
     <Page
       title={bucket}
       description={<Breadcrumb bucket={bucket} prefix={prefix} />}
-      actions={mayWrite && <UploadButton onFiles={uploads.offer} />}
+      actions={
+        mayWrite && (
+          <>
+            <UploadLinkButton bucket={bucket} prefix={prefix} />
+            <UploadButton onFiles={uploads.offer} />
+          </>
+        )
+      }
+      tabs={<BucketTabs bucket={bucket} current="files" />}
     >
       <DropZone isEnabled={mayWrite} onFiles={uploads.offer}>
         <UploadList uploads={uploads} />
@@ -79,6 +102,16 @@ function Folder({ bucket, prefix }: { readonly bucket: string; readonly prefix: 
       )}
     </Page>
   )
+}
+
+function BucketTabs({ bucket, current }: { readonly bucket: string; readonly current: 'files' | 'usage' }) {
+  const path = `/files/${encodeURIComponent(bucket)}`
+  if (!useHasUsage()) return null
+  const tabs = [
+    { id: 'files', label: 'Files', href: path },
+    { id: 'usage', label: 'Usage', href: `${path}?tab=usage` },
+  ]
+  return <Tabs tabs={tabs} current={current} label={bucket} />
 }
 
 function Breadcrumb({ bucket, prefix }: { readonly bucket: string; readonly prefix: string }) {

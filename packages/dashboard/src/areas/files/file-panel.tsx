@@ -8,11 +8,11 @@ import { ErrorNote } from '../../design/error-note.tsx'
 import { formatBytes } from '../../design/format/number.ts'
 import { formatTime } from '../../design/format-time.ts'
 import { Facts } from '../../design/page.tsx'
-import { Select } from '../../design/select.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { useToasts } from '../../design/toast.tsx'
+import { LinkForm } from './links/link-form.tsx'
 import { Preview } from './preview.tsx'
-import { createLink, deleteFiles, download, type StoredFile, useFile, useRefresh } from './requests.ts'
+import { deleteFiles, download, type StoredFile, useFile, useRefresh } from './requests.ts'
 
 export interface FilePanelProps {
   readonly bucket: string
@@ -124,45 +124,6 @@ function FileActions({ bucket, file, mayDelete, onDeleted }: FileActionsProps) {
       >
         Links to <code>{file.key}</code> stop working. This cannot be undone.
       </ConfirmDialog>
-    </div>
-  )
-}
-
-const lifetimes = [
-  { value: '5m', label: '5 minutes' },
-  { value: '1h', label: '1 hour' },
-  { value: '24h', label: '1 day' },
-  { value: '7d', label: '7 days' },
-] as const
-
-type Lifetime = (typeof lifetimes)[number]['value']
-
-function LinkForm({ bucket, fileKey }: { readonly bucket: string; readonly fileKey: string }) {
-  const toasts = useToasts()
-  const [lifetime, setLifetime] = useState<Lifetime>('1h')
-  const [isBusy, setBusy] = useState(false)
-  const copy = async (): Promise<void> => {
-    setBusy(true)
-    try {
-      const { url } = await createLink(bucket, fileKey, lifetime)
-      await navigator.clipboard.writeText(url)
-      toasts.add({
-        title: 'Link copied',
-        text: 'It gives access to the file without sign-in until it expires.',
-        tone: 'good',
-      })
-    } catch (error) {
-      toasts.fail('The link was not copied', error)
-    } finally {
-      setBusy(false)
-    }
-  }
-  return (
-    <div className="files-actions">
-      <Select<Lifetime> label="Lifetime of the link" value={lifetime} options={lifetimes} onChange={setLifetime} />
-      <Button icon="link" isBusy={isBusy} onClick={() => void copy()}>
-        Copy signed link
-      </Button>
     </div>
   )
 }

@@ -59,7 +59,12 @@ export const download = (bucket: string, key: string, signal?: AbortSignal): Pro
 /** Reads everything about a bucket again. */
 export function useRefresh(bucket: string): () => Promise<void> {
   const queries = useQueryClient()
-  return () => queries.invalidateQueries({ queryKey: ['files', bucket, 'list'] })
+  return async () => {
+    await Promise.all([
+      queries.invalidateQueries({ queryKey: ['files', bucket, 'list'] }),
+      queries.invalidateQueries({ queryKey: ['files', 'usage'] }),
+    ])
+  }
 }
 
 /** Whether a key has a file. Keys are in order, so that it would be the first with this prefix. */
@@ -79,6 +84,3 @@ export async function deleteFiles(bucket: string, keys: readonly string[]): Prom
     throw new Error(`${failed.length} of ${keys.length} files were not deleted. ${first?.key}: ${first?.error}`)
   }
 }
-
-export const createLink = (bucket: string, key: string, expiresIn: string): Promise<{ readonly url: string }> =>
-  api.post(`${pathOf(bucket)}/signed-url`, { body: { key, expiresIn } })

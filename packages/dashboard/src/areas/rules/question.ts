@@ -3,6 +3,7 @@
  * shared, and the body of the request. Without React, so that tests call it.
  */
 import { parseObject } from '../../text/json-object.ts'
+import { quoted } from '../../text/shell-argument.ts'
 
 export const operations = ['list', 'get', 'create', 'update', 'delete'] as const
 export type Operation = (typeof operations)[number]
@@ -183,10 +184,6 @@ export function questionOf(draft: Draft, isDynamic: boolean): Question | null {
     ...(params.sort && { sort: params.sort }),
   }
 }
-
-/** An argument of a POSIX shell, quoted where it has to be. */
-const quoted = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 /** The command that asks the same question from a shell. Values follow `=`, so that none is taken for an option. */
 export function commandOf({

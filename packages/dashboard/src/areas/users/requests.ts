@@ -83,6 +83,22 @@ export const useCredentials = (id: string) =>
     queryFn: ({ signal }) => api.get<Credentials>(`${pathOf(id)}/credentials`, { signal }),
   })
 
+interface StoredFiles {
+  readonly buckets: readonly {
+    readonly bucket: string
+    readonly files: number
+    readonly bytes: number
+    readonly userQuotaBytes: number | null
+  }[]
+}
+
+/** What a user stores, by bucket. */
+export const useStoredFiles = (id: string) =>
+  useQuery({
+    queryKey: ['users', id, 'files'],
+    queryFn: ({ signal }) => api.get<StoredFiles>(`/api/storage-usage/users/${encodeURIComponent(id)}`, { signal }),
+  })
+
 /** A change, after which everything about users is read again. */
 export function useUserChange<Input, Output>(send: (input: Input) => Promise<Output>) {
   const queries = useQueryClient()

@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
+import { useSchema } from '../../app/queries.ts'
 import { startViewing } from '../../app/session-requests.ts'
 import { Button } from '../../design/button.tsx'
 import { ConfirmDialog } from '../../design/dialog.tsx'
@@ -13,6 +14,7 @@ import { Skeleton } from '../../design/skeleton.tsx'
 import { useToasts } from '../../design/toast.tsx'
 import { SessionsCard, SignInCard } from './credentials.tsx'
 import { DashboardRoleCard } from './dashboard-role.tsx'
+import { FilesCard } from './files-card.tsx'
 import { JsonCard } from './json-card.tsx'
 import { ProfileCard } from './profile.tsx'
 import { endSessions, setClaims, type User, updateUser, useUser, useUserChange, useUserDeletion } from './requests.ts'
@@ -21,6 +23,7 @@ import { nameOf, UserBadges } from './user-badges.tsx'
 export function UserPage({ id }: { readonly id: string }) {
   const { data: user, error, refetch } = useUser(id)
   const permits = usePermits()
+  const hasBuckets = (useSchema().data?.buckets.length ?? 0) > 0
   const mayChange = permits('auth:admin:*:write')
   const back = (
     <Link href="/users" className="users-back">
@@ -49,6 +52,7 @@ export function UserPage({ id }: { readonly id: string }) {
         <ProfileCard user={user} mayChange={mayChange} />
         <SignInCard user={user} mayChange={mayChange} />
         <SessionsCard user={user} mayChange={mayChange} />
+        {hasBuckets && permits('storage:bucket:*:read') && <FilesCard user={user} />}
         <JsonCard
           title="Claims"
           hint="In each access token as auth.custom, from the next refresh on. Your rules read them."

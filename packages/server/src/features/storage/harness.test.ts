@@ -45,6 +45,7 @@ export async function openTestStorage(
     responseBytes: () => responseBytesMax,
     reloadUser,
     refreshClaims: async (user) => user,
+    namesOf: async () => [],
     issuerPermits: async () => true,
     publicUrl: () => null,
     clock: systemClock,

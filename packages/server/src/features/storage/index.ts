@@ -36,6 +36,8 @@ import { createTusEndpoints } from './uploads/tus-endpoints.ts'
 import { createUpload } from './uploads/upload.ts'
 import { createUploadRows } from './uploads/upload-rows.ts'
 import { createUploads } from './uploads/uploads.ts'
+import { createUsageEndpoints } from './usage/endpoints.ts'
+import { createUsageReport, type UserNames } from './usage/report.ts'
 import { createVariantCache } from './variant-cache.ts'
 
 export interface StorageDeps {
@@ -62,6 +64,8 @@ export interface StorageDeps {
   readonly refreshClaims: (user: UserCaller) => Promise<UserCaller>
   /** Public base URL without a trailing slash; null if it is not configured. */
   readonly publicUrl: () => string | null
+  /** The email and display name of each of these users that exists. */
+  readonly namesOf: UserNames
   /** Whether the service key of this name is valid and has the scope. */
   readonly issuerPermits: (keyName: string, scope: string) => Promise<boolean>
   readonly clock: Clock
@@ -105,6 +109,7 @@ export function createStorage(deps: StorageDeps): Storage {
       ...createMultipartEndpoints({ admission, multipart }),
       ...createTusEndpoints({ admission, tus }),
     ],
+    dashboardEndpoints: createUsageEndpoints({ ...deps, usage: createUsageReport(store, deps.namesOf) }),
     jobs: [
       {
         name: 'storage.sweep',

@@ -116,10 +116,32 @@ const reservationStep: PlatformStep = (dialect) => {
   ]
 }
 
+/** Adds counts of files, which are initialized from the existing rows, and the order of users by their bytes. */
+const fileCountStep: PlatformStep = (dialect) => {
+  const { objects, usage } = tablesOf(dialect)
+  const number = typeText(dialect.columnTypes.number)
+  const uploader = ident('uploadedBy')
+  const set = sql`ON CONFLICT (bucket, owner) DO UPDATE SET files = excluded.files`
+  return [
+    sql`ALTER TABLE ${usage} ADD COLUMN files ${number} NOT NULL DEFAULT 0`,
+    sql`INSERT INTO ${usage} (bucket, owner, bytes, files)
+      SELECT bucket, '', 0, count(*) FROM ${objects} WHERE true GROUP BY bucket ${set}`,
+    sql`INSERT INTO ${usage} (bucket, owner, bytes, files)
+      SELECT bucket, ${uploader}, 0, count(*) FROM ${objects} WHERE ${uploader} IS NOT NULL
+      GROUP BY bucket, ${uploader} ${set}`,
+    sql`CREATE INDEX usage_bytes ON ${usage} (bucket, bytes, owner) WHERE owner <> ''`,
+  ]
+}
+
 /** Creates the tables or migrates them to the current version. Throws if a newer version of the server created them. */
 export async function prepareStorageTables(engine: Sql): Promise<Store> {
   const database = engine.database({ namespace: storageNamespace, instanceId: null })
-  await preparePlatformTables(database, storageNamespace, 'storage', [firstStep, garbageStep, reservationStep])
+  await preparePlatformTables(database, storageNamespace, 'storage', [
+    firstStep,
+    garbageStep,
+    reservationStep,
+    fileCountStep,
+  ])
   const tables = tablesOf(database.dialect)
   return { database, tables, deployment: await nameDeployment(database, tables) }
 }

@@ -155,8 +155,9 @@ function createChanges(deps: ChangesDeps): Pick<Objects, 'put' | 'setMetadata' |
       await requireRule(call, rule, toRuleRow(stored))
       await rows.change(tx, call, there, stored)
       if (there) await releaseVersion(tx, bucket, there)
-      const gone = there ? [{ owner: there.uploadedBy, bytes: -there.size }] : []
-      await changeUsage(tx, store, bucket, [...gone, { owner: stored.uploadedBy, bytes: stored.size - counted }])
+      const gone = there ? [{ owner: there.uploadedBy, bytes: -there.size, files: -1 }] : []
+      const added = { owner: stored.uploadedBy, bytes: stored.size - counted, files: 1 }
+      await changeUsage(tx, store, bucket, [...gone, added])
       if (stored.customMetadata === object.customMetadata) return stored
       const isReadable = await call.isTrue(permissions.read(), toRuleRow(stored))
       return isReadable ? stored : { ...stored, customMetadata: object.customMetadata }
@@ -188,7 +189,7 @@ function createChanges(deps: ChangesDeps): Pick<Objects, 'put' | 'setMetadata' |
         decide({ operation: 'delete', previous: there, object: there })
         await rows.change(tx, call, there, null)
         await releaseVersion(tx, bucket, there)
-        await changeUsage(tx, store, bucket, [{ owner: there.uploadedBy, bytes: -there.size }])
+        await changeUsage(tx, store, bucket, [{ owner: there.uploadedBy, bytes: -there.size, files: -1 }])
       })
     },
   }

@@ -17,6 +17,7 @@ import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits/users.ts'
 import type { AuthHooks, UserEventRow } from '../auth-hooks.ts'
 import type { Feature } from '../feature.ts'
 import { type Account, emptyAccount } from './accounts/account.ts'
+import { type AccountName, findAccountNames } from './accounts/account-names.ts'
 import { createAccounts, type SyncPublicUser } from './accounts/accounts.ts'
 import { adminView } from './accounts/admin-view.ts'
 import { createAttempts } from './accounts/attempts.ts'
@@ -127,6 +128,8 @@ export interface Users extends Feature, Authentication {
   readonly signInTo: <Result>(target: SignInTarget<Result>) => SignInMethods<Result>
   /** The account, unless it is disabled or was deleted. */
   readonly findActive: (id: string) => Promise<Account | null>
+  /** The email and display name of each of these users that exists. */
+  readonly namesOf: (ids: readonly string[]) => Promise<readonly AccountName[]>
   /**
    * The custom claims of a token that is issued to a user now; a user without an account has these fields. For tests,
    * which sign tokens themselves.
@@ -335,6 +338,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
       const account = await accounts.find(parts.database, id)
       return account?.disabledAtMs === null ? account : null
     },
+    namesOf: (ids) => findAccountNames(parts.database, ids),
     claimsForToken: (user) => claimsForToken(parts, user),
     issueSetupToken: parts.setup.issue,
     mailSamples: createMailSamples({ ...parts, linkTo: createMailLinks(parts) }),

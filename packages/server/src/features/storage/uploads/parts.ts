@@ -61,7 +61,7 @@ export function createParts({ store, rows, blobRegistry }: PartsDeps): Parts {
         }
         const part = await adopt(tx, id, number, blob)
         await rows.setReceived(tx, id, received + grown)
-        await changeUsage(tx, store, bucket, [{ owner: uploader, bytes: grown }])
+        await changeUsage(tx, store, bucket, [{ owner: uploader, bytes: grown, files: 0 }])
         return part
       })
     },
@@ -77,7 +77,7 @@ export function createParts({ store, rows, blobRegistry }: PartsDeps): Parts {
           throw conflict(`The upload exceeds the limit of ${partNumberMax} chunks; send larger ones`)
         await adopt(tx, id, number, blob)
         await rows.setReceived(tx, id, received)
-        await changeUsage(tx, store, bucket, [{ owner: upload.uploader, bytes: blob.size }])
+        await changeUsage(tx, store, bucket, [{ owner: upload.uploader, bytes: blob.size, files: 0 }])
         return received
       })
     },

@@ -64,7 +64,7 @@ export function createUploads({ store, objects, blobRegistry, admission }: Uploa
     await blobRegistry.release(tx, { bucket, owner: row.uploader }, parts.map(toBlob))
     await rows.removeParts(tx, id)
     await rows.remove(tx, id)
-    if (row.done === 0) await changeUsage(tx, store, bucket, [{ owner: row.uploader, bytes: -row.received }])
+    if (row.done === 0) await changeUsage(tx, store, bucket, [{ owner: row.uploader, bytes: -row.received, files: 0 }])
     return row.done === 0
   }
 
