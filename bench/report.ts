@@ -69,7 +69,7 @@ export function linesOf(measurement: Reported): Cells[] {
 }
 
 const figureCells = (figures: Figures): Cells => [
-  Math.round(figures.perSecond).toLocaleString('en-US'),
+  integer(figures.perSecond),
   decimal(figures.p50Ms, 2),
   decimal(figures.p99Ms, 2),
   decimal(figures.cpuUs, 1),
@@ -77,11 +77,14 @@ const figureCells = (figures: Figures): Cells => [
 ]
 
 function ratioCells({ ratio, cpuRatio, baseline }: BaselineFigures<BaselineLine>): Cells {
-  const budget = baseline.budget === null ? '' : `≥ ${percent(baseline.budget)} ${ratio >= baseline.budget ? '✓' : '✗'}`
+  const budget = baseline.budget === null ? '' : `≥ ${percent(baseline.budget)} ${checkMark(ratio >= baseline.budget)}`
   return [percent(ratio), percent(cpuRatio), budget]
 }
 
-export const percent = (share: number | null): string => (share === null ? '' : `${Math.round(share * 100)} %`)
+export const integer = (value: number): string => Math.round(value).toLocaleString('en-US')
+/** Whether a budget is met. */
+export const checkMark = (isMet: boolean): string => (isMet ? '✓' : '✗')
+export const percent = (share: number | null): string => (share === null ? '' : `${Math.round(share * 100)}%`)
 export const decimal = (value: number | null, digits: number): string => (value === null ? '' : value.toFixed(digits))
 export const megabytes = (bytes: number | null): string =>
   bytes === null ? '' : Math.round(bytes / 1024 / 1024).toString()
@@ -104,6 +107,31 @@ export const markdownTable = (head: Cells, lines: readonly Cells[]): string =>
     '\n',
   )
 
+/** The page has what readers compare; the terminal also shows latencies under full load and how busy each side was. */
+export const pageColumns = ['what', 'per second', 'CPU µs', 'compared with', 'ratio', 'CPU ratio']
+
+/** The lines of a measurement on the page: one for each baseline, the first of them with the figures of the server. */
+function pageLinesOf({ scenario, baselines, verdict = '', ...figures }: Reported): Cells[] {
+  const title = verdict === '' ? scenario.title : `${scenario.title}: ${verdict}`
+  const server = [title, integer(figures.perSecond), decimal(figures.cpuUs, 1)]
+  if (baselines.length === 0) return [[...server, '', '', '']]
+  return baselines.map(({ baseline, ratio, cpuRatio }, at) => {
+    const mark = baseline.budget === null ? '' : ` ${checkMark(ratio >= baseline.budget)}`
+    const begin = at === 0 ? server : server.map(() => '')
+    return [...begin, baseline.title, `${percent(ratio)}${mark}`, percent(cpuRatio)]
+  })
+}
+
+/** Measurements as a table of the page. */
+export const pageTable = (measurements: readonly Reported[]): string =>
+  markdownTable(pageColumns, measurements.flatMap(pageLinesOf))
+
+/** A table without the columns that are named in `hidden`. */
+export function withoutColumns(head: Cells, lines: readonly Cells[], hidden: ReadonlySet<string>): string {
+  const kept = (cells: Cells): Cells => cells.filter((_, at) => !hidden.has(head[at] ?? ''))
+  return markdownTable(kept(head), lines.map(kept))
+}
+
 /** All figures of a run as Markdown. */
 export function toMarkdown(
   environment: Environment,
@@ -111,73 +139,60 @@ export function toMarkdown(
   basics: Basics,
   measurements: readonly Measurement[],
 ): string {
-  const note = busyNote(measurements) ?? ''
-  const sections = [environmentSection(environment, plan), note, basicsSection(basics), flatSection(measurements)]
-  for (const { rows } of basics.sizes) {
-    const lines = measurements.filter((measurement) => measurement.rows === rows).flatMap(linesOf)
-    sections.push(`### ${rows.toLocaleString('en-US')} rows\n\n${markdownTable(columns, lines)}`)
-  }
+  const sections = [
+    measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
+    busyNote(measurements) ?? '',
+    basicsText(basics),
+    sizesSection(basics.sizes, measurements),
+  ]
   return sections.filter((section) => section !== '').join('\n\n')
 }
 
-const environmentSection = (environment: Environment, plan: Plan): string =>
-  measuredWith(environment, `SQLite ${environment.sqlite}`, plan)
-
-/** The machine, the versions, and what was repeated how often. */
+/** The machine, the versions, and what was repeated how often, in one line. */
 export function measuredWith(
-  environment: Environment,
+  { date, processor, cores, bun }: Environment,
   database: string,
-  plan: Plan,
-  rounds = `${plan.rounds} rounds of ${plan.seconds} s each, after a warm-up of ${plan.warmupSeconds} s that is not counted.`,
+  { rounds, seconds }: Plan,
+  repeated = `${rounds} rounds of ${seconds} s`,
 ): string {
-  return [
-    `Measured on ${environment.date}: ${environment.processor}, ${environment.cores} cores, ${environment.memoryGiB} GiB of memory, Linux ${environment.kernel},`,
-    `${environment.fileSystem} file system, Bun ${environment.bun}, ${database}.`,
-    rounds,
-  ].join('\n')
+  return `Measured on ${date}, ${repeated}: ${processor}, ${cores} cores, Bun ${bun}, ${database}.`
 }
 
-function basicsSection({ startEmptyMs, idleBytes, sizes }: Basics): string {
-  const verdict = (good: boolean): string => (good ? '✓' : '✗')
-  const lines: Cells[] = [
-    [
-      'Start on an empty folder',
-      `${Math.round(startEmptyMs)} ms`,
-      `< ${startBudgetMs} ms ${verdict(startEmptyMs < startBudgetMs)}`,
-    ],
-    ['Idle memory', `${megabytes(idleBytes)} MB`, `< 100 MB ${verdict((idleBytes ?? 0) < idleBudgetBytes)}`],
-  ]
-  for (const size of sizes) {
-    const name = `${size.rows.toLocaleString('en-US')} rows per table`
-    const rate = Math.round(size.seededRows / size.seedSeconds).toLocaleString('en-US')
-    lines.push(
-      [
-        `Start on ${name}`,
-        `${Math.round(size.startMs)} ms`,
-        `< ${startBudgetMs} ms ${verdict(size.startMs < startBudgetMs)}`,
-      ],
-      [`Seeding ${name} through the batch endpoint`, `${rate} rows/s, ${megabytes(size.dataBytes)} MB on disk`, ''],
+function basicsText({ startEmptyMs, idleBytes, sizes }: Basics): string {
+  const within = (ms: number): string => `${Math.round(ms)} ms ${checkMark(ms < startBudgetMs)}`
+  const idle = `${megabytes(idleBytes)} MB ${checkMark((idleBytes ?? 0) < idleBudgetBytes)}`
+  const starts = [`on an empty folder ${within(startEmptyMs)}`]
+  const largest = sizes.at(-1)
+  if (largest) {
+    const rate = integer(largest.seededRows / largest.seedSeconds)
+    starts.push(
+      `with ${integer(largest.rows)} rows per table ${within(largest.startMs)}`,
+      `which were seeded at ${rate} rows/s and take ${megabytes(largest.dataBytes)} MB`,
     )
   }
-  return markdownTable(['process', 'measured', 'budget'], lines)
+  return `Start ${starts.join(', ')}; budget ${startBudgetMs} ms. Idle memory ${idle}; budget 100 MB.`
 }
 
-/** CPU per unit by size: what is indexed must not cost more in a larger table. */
-function flatSection(measurements: readonly Measurement[]): string {
-  const sizes = [...new Set(measurements.map(({ rows }) => rows))]
-  if (sizes.length < 2) return ''
-  const titles = [...new Set(measurements.map(({ scenario }) => scenario.title))]
-  const lines = titles.map((title) => {
-    const costs = sizes.map(
-      (rows) => measurements.find((each) => each.rows === rows && each.scenario.title === title)?.cpuUs ?? null,
-    )
-    const [first] = costs
-    const last = costs.at(-1)
-    const growth = first && last ? `× ${(last / first).toFixed(2)}` : ''
-    return [title, ...costs.map((cost) => decimal(cost, 1)), growth]
+/**
+ * The middle size with the first baseline of each scenario, and how the CPU grows from the smallest size to the
+ * largest: what is indexed must not cost more in a larger table.
+ */
+function sizesSection(sizes: readonly SizeBasics[], measurements: readonly Measurement[]): string {
+  const shown = sizes[Math.floor(sizes.length / 2)]
+  if (!shown) return ''
+  const ofSize = (rows: number): Measurement[] => measurements.filter((measurement) => measurement.rows === rows)
+  const [smallest, largest] = [sizes[0]?.rows ?? 0, sizes.at(-1)?.rows ?? 0]
+  const costAt = (rows: number, title: string): number | null =>
+    ofSize(rows).find(({ scenario }) => scenario.title === title)?.cpuUs ?? null
+  const lines = ofSize(shown.rows).flatMap(({ baselines, ...measurement }) => {
+    const [first, last] = [smallest, largest].map((rows) => costAt(rows, measurement.scenario.title))
+    const growth = first && last && smallest < largest ? `${(last / first).toFixed(2)}×` : ''
+    return pageLinesOf({ ...measurement, baselines: baselines.slice(0, 1) }).map((cells) => [...cells, growth])
   })
-  const head = ['CPU µs per request or row', ...sizes.map((rows) => `${rows.toLocaleString('en-US')} rows`), 'growth']
-  return markdownTable(head, lines)
+  return [
+    `${integer(shown.rows)} rows per table; growth is the CPU per request at ${integer(largest)} rows divided by that at ${integer(smallest)}.`,
+    markdownTable([...pageColumns, 'growth'], lines),
+  ].join('\n\n')
 }
 
 /** Below this share of its core, a saturated bare handler was competing with other processes. */
@@ -198,75 +213,89 @@ export function busyNote(measurements: readonly Measurement[]): string | null {
 
 /** Markers around the generated parts of the page; a run replaces only its own part. */
 const markers = {
+  summary: {
+    begin: '<!-- summary: begin -->',
+    end: '<!-- summary: end -->',
+  },
   sqlite: {
-    begin: '<!-- measured: begin (written by `npm run bench -- --write`) -->',
+    begin: '<!-- measured: begin -->',
     end: '<!-- measured: end -->',
   },
   users: {
-    begin: '<!-- measured users: begin (written by `npm run bench -- --users --write`) -->',
+    begin: '<!-- measured users: begin -->',
     end: '<!-- measured users: end -->',
   },
   storage: {
-    begin: '<!-- measured files: begin (written by `npm run bench -- --storage --write`) -->',
+    begin: '<!-- measured files: begin -->',
     end: '<!-- measured files: end -->',
   },
   functions: {
-    begin: '<!-- measured functions: begin (written by `npm run bench -- --functions --write`) -->',
+    begin: '<!-- measured functions: begin -->',
     end: '<!-- measured functions: end -->',
   },
   queries: {
-    begin: '<!-- measured queries: begin (written by `npm run bench -- --queries --write`) -->',
+    begin: '<!-- measured queries: begin -->',
     end: '<!-- measured queries: end -->',
   },
   overload: {
-    begin: '<!-- measured overload: begin (written by `npm run bench -- --overload --write`) -->',
+    begin: '<!-- measured overload: begin -->',
     end: '<!-- measured overload: end -->',
   },
   start: {
-    begin: '<!-- measured starts: begin (written by `npm run bench -- --start --write`) -->',
+    begin: '<!-- measured starts: begin -->',
     end: '<!-- measured starts: end -->',
   },
   kv: {
-    begin: '<!-- measured key-value: begin (written by `npm run bench -- --kv --write`) -->',
+    begin: '<!-- measured key-value: begin -->',
     end: '<!-- measured key-value: end -->',
   },
   analytics: {
-    begin: '<!-- measured analytics: begin (written by `npm run bench -- --analytics --write`) -->',
+    begin: '<!-- measured analytics: begin -->',
     end: '<!-- measured analytics: end -->',
   },
   postgres: {
-    begin: '<!-- measured on PostgreSQL: begin (written by `npm run bench -- --postgres --write`) -->',
+    begin: '<!-- measured on PostgreSQL: begin -->',
     end: '<!-- measured on PostgreSQL: end -->',
   },
   live: {
-    begin: '<!-- measured live: begin (written by `npm run bench -- --live --write`) -->',
+    begin: '<!-- measured live: begin -->',
     end: '<!-- measured live: end -->',
   },
   client: {
-    begin: '<!-- measured client: begin (written by `npm run bench -- --client --write`) -->',
+    begin: '<!-- measured client: begin -->',
     end: '<!-- measured client: end -->',
   },
   sql: {
-    begin: '<!-- measured SQL: begin (written by `npm run bench -- --sql --write`) -->',
+    begin: '<!-- measured SQL: begin -->',
     end: '<!-- measured SQL: end -->',
   },
   rooms: {
-    begin: '<!-- measured rooms: begin (written by `npm run bench -- --rooms --write`) -->',
+    begin: '<!-- measured rooms: begin -->',
     end: '<!-- measured rooms: end -->',
   },
   vector: {
-    begin: '<!-- measured vectors: begin (written by `npm run bench -- --vector --write`) -->',
+    begin: '<!-- measured vectors: begin -->',
     end: '<!-- measured vectors: end -->',
   },
 } as const
 
-export type MeasuredPart = keyof typeof markers
+type PagePart = keyof typeof markers
+export type MeasuredPart = Exclude<PagePart, 'summary'>
 
-/** Replaces one generated part of the page and keeps the rest. Throws when the markers are missing. */
-export function replaceMeasured(page: string, part: MeasuredPart, markdown: string): string {
+/** Where a generated part of the page begins and ends, without its markers. Throws when they are missing. */
+function boundsOf(page: string, part: PagePart): readonly [begin: number, end: number] {
   const marker = markers[part]
   const begin = page.indexOf(marker.begin)
   const end = page.indexOf(marker.end)
   if (begin < 0 || end < begin) throw new Error(`The page lacks the markers ${marker.begin} and ${marker.end}`)
-  return `${page.slice(0, begin + marker.begin.length)}\n\n${markdown}\n\n${page.slice(end)}`
+  return [begin + marker.begin.length, end]
+}
+
+/** One generated part of the page, without blank lines around it. */
+export const measuredPart = (page: string, part: PagePart): string => page.slice(...boundsOf(page, part)).trim()
+
+/** Replaces one generated part of the page and keeps the rest. */
+export function replaceMeasured(page: string, part: PagePart, markdown: string): string {
+  const [begin, end] = boundsOf(page, part)
+  return `${page.slice(0, begin)}\n\n${markdown}\n\n${page.slice(end)}`
 }

@@ -43,6 +43,7 @@ import { type OnProgress, seededRows, seedFolder } from './setup/seed.ts'
 import { runStarts } from './start/start.ts'
 import { runStorage } from './storage/storage.ts'
 import { runLive } from './subscriptions/subscriptions.ts'
+import { summaryOf } from './summary.ts'
 import { runUsers } from './users/users.ts'
 
 /** Start time on an empty folder and idle memory, before anything else has run. */
@@ -150,7 +151,8 @@ async function runSize(
 
 function writePage(part: MeasuredPart, markdown: string): void {
   const page = fileURLToPath(new URL('../docs/benchmarks.md', import.meta.url))
-  writeFileSync(page, replaceMeasured(readFileSync(page, 'utf8'), part, markdown))
+  const written = replaceMeasured(readFileSync(page, 'utf8'), part, markdown)
+  writeFileSync(page, replaceMeasured(written, 'summary', summaryOf(written)))
   // The page passes the same format check as the code.
   const biome = fileURLToPath(new URL('../node_modules/.bin/biome', import.meta.url))
   Bun.spawnSync([biome, 'format', '--write', page])

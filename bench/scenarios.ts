@@ -128,7 +128,7 @@ const mixed = (readsOnly: LoadRequest[], writes: LoadRequest[]): LoadRequest[] =
   readsOnly.map((read, index) => (hash(index) % 10 === 0 ? (writes[index % writes.length] ?? read) : read))
 
 export const bareHandler: Baseline = {
-  title: 'bare handler, fixed body of the same size',
+  title: 'bare handler',
   budget: 0.6,
   run: { kind: 'http', requests: () => [get('/bare', { status: 200 })] },
 }
@@ -150,7 +150,7 @@ const loop = (title: string, name: LoopName, budget: number | null = null): Base
 
 const minimalGet = sameSqlOverHttp(null, (index, rows) => `/get/posts/${idAt(rowOf(index, rows))}`)
 const insertBaselines: readonly Baseline[] = [
-  loop('loop in groups of 64, same rows and change log', 'insert-logged', 0.5),
+  loop('loop, 64 rows per commit', 'insert-logged', 0.5),
   loop('the loop without change log', 'insert-plain'),
   {
     title: 'minimal handler with group commit',
@@ -260,14 +260,14 @@ export const scenarios: readonly Scenario[] = [
     name: 'insert-searched',
     title: 'Insert into a searched table, 64 in flight',
     requests: () => inserts(`${tables}/posts`),
-    baselines: [loop('loop in groups of 64, same rows, search index and change log', 'insert-searched', 0.5)],
+    baselines: [loop('loop, 64 rows per commit', 'insert-searched', 0.5)],
   },
   {
     ...writing,
     name: 'update',
     title: 'Update of one field, 64 in flight',
     requests: ({ rows }) => updates(rows),
-    baselines: [loop('loop in groups of 64, same rows and change log', 'update-logged')],
+    baselines: [loop('loop, 64 rows per commit', 'update-logged')],
   },
   {
     ...writing,
@@ -284,10 +284,7 @@ export const scenarios: readonly Scenario[] = [
           { status: 200, includes: rows[batchRows - 1]?.title ?? '' },
         )
       }),
-    baselines: [
-      loop('loop of 500 per commit, same rows and change log', 'batch-logged'),
-      loop('the loop without change log', 'batch-plain'),
-    ],
+    baselines: [loop('loop, 500 rows per commit', 'batch-logged'), loop('the loop without change log', 'batch-plain')],
   },
   {
     ...writing,

@@ -2,12 +2,12 @@
 
 import {
   type Cells,
-  columns,
+  checkMark,
   decimal,
-  linesOf,
-  markdownTable,
+  integer,
   measuredWith,
   megabytes,
+  pageTable,
   type Reported,
 } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
@@ -32,6 +32,8 @@ export interface AnalyticsFigures {
 /** Budget of every report, on ten million events. */
 const budgetMs = 1000
 
+const slowestOf = ({ restMs, rollUpMs }: ReportTimes): number => Math.max(worst(restMs) ?? 0, worst(rollUpMs) ?? 0)
+
 const headOf = (engine: string): Cells => [
   `${engine}: report`,
   'p50 ms',
@@ -41,10 +43,10 @@ const headOf = (engine: string): Cells => [
   'budget',
 ]
 
-const lineOf = ({ title, restMs, rollUpMs }: ReportTimes): Cells => {
-  const slowest = Math.max(worst(restMs) ?? 0, worst(rollUpMs) ?? 0)
+const lineOf = (times: ReportTimes): Cells => {
+  const { title, restMs, rollUpMs } = times
   const numbers = [middle(restMs), worst(restMs), middle(rollUpMs), worst(rollUpMs)].map((ms) => decimal(ms, 1))
-  return [title, ...numbers, `< 1 s ${slowest < budgetMs ? '✓' : '✗'}`]
+  return [title, ...numbers, `< 1 s ${checkMark(slowestOf(times) < budgetMs)}`]
 }
 
 const summaryOf = ({ engine, dataBytes, rollUpSeconds }: ReportedEngine): string =>
@@ -57,13 +59,19 @@ export const toText = (reported: ReportedEngine): string =>
     .concat(summaryOf(reported))
     .join('\n')
 
+/** The page has the slowest report of an engine; the terminal has all of them. */
+function slowestText({ engine, times }: ReportedEngine): string {
+  const slowest = times.reduce((left, right) => (slowestOf(right) > slowestOf(left) ? right : left))
+  const [rest, rolling] = [worst(slowest.restMs), worst(slowest.rollUpMs)].map((ms) => decimal(ms, 0))
+  return `Slowest of ${times.length} reports on ${engine}: ${slowest.title}, ${rest} ms at rest and ${rolling} ms during the roll-up ${checkMark(slowestOf(slowest) < budgetMs)}.`
+}
+
 /** All figures of a run as Markdown. */
 export function toMarkdown(environment: Environment, plan: Plan, figures: AnalyticsFigures): string {
   const { events, reported, measurements } = figures
   return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
-    `${events.toLocaleString('en-US')} events. ${reported.map(summaryOf).join(' ')}`,
-    ...reported.map(({ engine, times }) => markdownTable(headOf(engine), times.map(lineOf))),
-    markdownTable(columns, measurements.flatMap(linesOf)),
+    [`${integer(events)} events.`, ...reported.flatMap((each) => [summaryOf(each), slowestText(each)])].join(' '),
+    pageTable(measurements),
   ].join('\n\n')
 }

@@ -22,13 +22,13 @@ const measured = async (part: ClientMeasurement['part'], cpuSeconds: number | nu
 
 test('a call has its latency in microseconds, and the baseline what the client adds', async () => {
   const [client, baseline] = linesOf(await measured('calls', 0.6))
-  expect(client).toEqual(['Get', '8,000', '201', '201', '75.0', '60 %', '', '', ''])
-  expect(baseline).toEqual(['↳ fetch', '10,000', '201', '201', '50.0', '50 %', '80 %', '67 %', '+ 25.0'])
+  expect(client).toEqual(['Get', '8,000', '201', '201', '75.0', '60%', '', '', ''])
+  expect(baseline).toEqual(['↳ fetch', '10,000', '201', '201', '50.0', '50%', '80%', '67%', '+ 25.0'])
 })
 
 test('a change of a live list has no latency', async () => {
   const [client, baseline] = linesOf(await measured('live', 0.6))
-  expect(client).toEqual(['Get', '8,000', '75.0', '60 %', '', '', ''])
+  expect(client).toEqual(['Get', '8,000', '75.0', '60%', '', '', ''])
   expect(baseline).toHaveLength(client?.length ?? 0)
 })
 
@@ -39,8 +39,9 @@ test('the client part of the page is replaced, with the load of the machine', as
   expect(markdown).toContain('before the run: 0.3; in its last, with the run itself: 2.0.')
   expect(markdown).not.toContain('other work')
   expect(toMarkdown(testEnvironment, plan, { before: 3, after: 4 }, measurements)).toContain('trust the CPU')
+  expect(markdown).toContain('| Get | 8,000 | 75.0 | fetch | 80% | 25.0 |')
   expect(markdown.indexOf('### Calls')).toBeLessThan(markdown.indexOf('### Changes of live lists'))
-  const begin = '<!-- measured client: begin (written by `npm run bench -- --client --write`) -->'
+  const begin = '<!-- measured client: begin -->'
   const end = '<!-- measured client: end -->'
   const page = `before\n${begin}\nold\n${end}\nafter`
   expect(replaceMeasured(page, 'client', markdown)).toBe(`before\n${begin}\n\n${markdown}\n\n${end}\nafter`)

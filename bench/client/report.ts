@@ -1,5 +1,5 @@
 /** Formats the figures of the client run for `docs/benchmarks.md`. */
-import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
+import { type Cells, decimal, integer, markdownTable, measuredWith, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { BaselineFigures, Comparison, Figures } from '../setup/measure.ts'
 import type { ClientPlan } from './plan.ts'
@@ -15,13 +15,10 @@ export interface MachineLoad {
   readonly after: number
 }
 
-const callColumns = ['what', 'calls/s', 'p50 µs', 'p99 µs', 'CPU µs', 'core', 'ratio', 'CPU ratio', 'client CPU µs']
-const liveColumns = ['what', 'changes/s', 'CPU µs', 'core', 'ratio', 'CPU ratio', 'client CPU µs']
-
 const microseconds = (ms: number | null): string => decimal(ms === null ? null : ms * 1000, 0)
 
 const figureCells = (part: ClientMeasurement['part'], figures: Figures): Cells => [
-  Math.round(figures.perSecond).toLocaleString('en-US'),
+  integer(figures.perSecond),
   ...(part === 'calls' ? [microseconds(figures.p50Ms), microseconds(figures.p99Ms)] : []),
   decimal(figures.cpuUs, 1),
   percent(figures.serverShare),
@@ -48,11 +45,23 @@ export const toText = (measurement: ClientMeasurement): string =>
     .map((cells) => cells.map((cell, at) => (at === 0 ? cell.padEnd(34) : cell.padStart(10))).join(' '))
     .join('\n')
 
-const table = (part: ClientMeasurement['part'], measurements: readonly ClientMeasurement[]): string =>
-  markdownTable(
-    part === 'calls' ? callColumns : liveColumns,
-    measurements.filter((measurement) => measurement.part === part).flatMap(linesOf),
-  )
+/** The page has a line per baseline, with what the client adds to its CPU. */
+function table(part: ClientMeasurement['part'], measurements: readonly ClientMeasurement[]): string {
+  const unit = part === 'calls' ? 'calls/s' : 'changes/s'
+  const lines = measurements
+    .filter((measurement) => measurement.part === part)
+    .flatMap(({ title, baselines, ...figures }) =>
+      baselines.map((baseline) => [
+        title,
+        integer(figures.perSecond),
+        decimal(figures.cpuUs, 1),
+        baseline.baseline.title,
+        percent(baseline.ratio),
+        added(figures, baseline),
+      ]),
+    )
+  return markdownTable(['what', unit, 'CPU µs', 'compared with', 'ratio', 'added CPU µs'], lines)
+}
 
 /** Server and program need one core each. */
 const idleLoadMax = 0.5

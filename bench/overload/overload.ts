@@ -11,7 +11,7 @@ import { createTokens } from '../../packages/server/src/features/users/sessions/
 import { Histogram } from '../load/histogram.ts'
 import type { LoadResult } from '../load/load.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
-import { markdownTable, measuredWith } from '../report.ts'
+import { integer, markdownTable, measuredWith } from '../report.ts'
 import { authorAt, hash, idAt, rowAt, topicAt, topicCount } from '../setup/data.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
@@ -137,7 +137,7 @@ function rowOf(results: readonly StreamResult[]): Row {
   return { due, good, shed, other, p50: latencies.percentile(0.5), p99: latencies.percentile(0.99) }
 }
 
-const rate = (count: number, seconds: number): string => Math.round(count / seconds).toLocaleString('en-US')
+const rate = (count: number, seconds: number): string => integer(count / seconds)
 
 function tableOf(results: readonly StreamResult[], seconds: number): string {
   const lines = kinds.map(({ name }) => {
@@ -145,15 +145,17 @@ function tableOf(results: readonly StreamResult[], seconds: number): string {
     const counts = [row.due, row.good, row.shed, row.other].map((count) => rate(count, seconds))
     return [name, ...counts, row.p50.toFixed(1), row.p99.toFixed(1)]
   })
-  const callers = Array.from({ length: callerCount }, (_, caller) => {
-    const expensive = results.filter(({ name }) => name.endsWith(`|${caller}`) && !name.startsWith(point))
-    const row = rowOf(expensive)
-    return [String(caller + 1), ...[row.due, row.good].map((count) => rate(count, seconds))]
-  })
-  return [
-    markdownTable(['what', 'offered/s', 'answered/s', 'shed/s', 'unsent/s', 'p50 ms', 'p99 ms'], lines),
-    markdownTable(['caller', 'expensive offered/s', 'answered/s'], callers),
-  ].join('\n\n')
+  return markdownTable(['what', 'offered/s', 'answered/s', 'shed/s', 'unsent/s', 'p50 ms', 'p99 ms'], lines)
+}
+
+/** What the first caller, who sends half of the expensive requests, and each of the others get. */
+function sharesOf(results: readonly StreamResult[], seconds: number): string {
+  const [first, ...others] = Array.from({ length: callerCount }, (_, caller) =>
+    rowOf(results.filter(({ name }) => name.endsWith(`|${caller}`) && !name.startsWith(point))),
+  ) as [Row, ...Row[]]
+  const answered = others.map(({ good }) => good)
+  const range = `${rate(Math.min(...answered), seconds)} to ${rate(Math.max(...answered), seconds)}`
+  return `Expensive requests answered each second: ${rate(first.good, seconds)} of the ${rate(first.due, seconds)} of the first caller, ${range} of the ${rate(others[0]?.due ?? 0, seconds)} of each other caller.`
 }
 
 /** Runs, prints, and returns the figures as Markdown. */
@@ -182,9 +184,9 @@ export async function runOverload(plan: Plan, onProgress: OnProgress): Promise<s
   const streams = streamsOf(headers, capacity * overloadFactor)
   const results = await open.run({ port: server.port, streams, connections, ...timing })
   const load = loadavg().map((one) => one.toFixed(1))
-  const text = `Capacity of the mix: ${Math.round(capacity).toLocaleString('en-US')} requests/s in a closed loop of ${callerCount} connections. Offered: ${overloadFactor} times that, by ${callerCount} callers, the first of which sends half of the expensive requests. Load of the machine: ${load.join(', ')}.`
-  const table = tableOf(results, seconds)
-  console.log(`\n${text}\n\n${table}`)
+  const text = `Capacity of the mix: ${integer(capacity)} requests/s in a closed loop of ${callerCount} connections. Offered: ${overloadFactor} times that, by ${callerCount} callers, the first of which sends half of the expensive requests. Load of the machine: ${load.join(', ')}.`
+  const figures = [text, tableOf(results, seconds), sharesOf(results, seconds)].join('\n\n')
+  console.log(`\n${figures}`)
   const environment = readEnvironment(work)
-  return [measuredWith(environment, `SQLite ${environment.sqlite}`, { ...plan, rounds: 1 }), text, table].join('\n\n')
+  return [measuredWith(environment, `SQLite ${environment.sqlite}`, { ...plan, rounds: 1 }), figures].join('\n\n')
 }

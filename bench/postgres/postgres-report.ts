@@ -1,6 +1,6 @@
 /** Formats the figures of a run on PostgreSQL: the table on the terminal, and its part of `docs/benchmarks.md`. */
 
-import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
+import { type Cells, decimal, integer, markdownTable, measuredWith, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import { median, type Plan } from '../setup/measure.ts'
 import type { Competitor, CompetitorFigures, PostgresMeasurement } from './postgres-measure.ts'
@@ -36,7 +36,7 @@ const linesOf = ({ scenario, competitors }: PostgresMeasurement): Cells[] => [
 ]
 
 const cellsOf = (figures: CompetitorFigures): Cells => [
-  Math.round(figures.perSecond).toLocaleString('en-US'),
+  integer(figures.perSecond),
   decimal(figures.p50Ms, 2),
   decimal(figures.p99Ms, 2),
   decimal(figures.cpuUs, 1),
@@ -53,6 +53,27 @@ const aligned = (cells: Cells): string =>
 export const toText = (measurement: PostgresMeasurement): string => linesOf(measurement).map(aligned).join('\n')
 
 export const textHeader = aligned(columns)
+
+/** The page has a line per scenario: pgbench and the first number of nodes, then the ratios of each number of nodes. */
+function pageTable(measurements: readonly PostgresMeasurement[]): string {
+  const [{ competitors = [] } = {}] = measurements
+  const nodes = competitors.map(({ competitor }) => competitor).filter((competitor) => competitor !== 'pgbench')
+  const shown: Competitor[] = ['pgbench', ...nodes.slice(0, 1)]
+  const head = [
+    'what',
+    ...shown.map((competitor) => `${nameOf(competitor)}/s`),
+    ...nodes.flatMap((node) => [nameOf(node), `${nameOf(node)}: CPU`]),
+  ]
+  const lines = measurements.map(({ scenario, competitors: compared }) => {
+    const find = (wanted: Competitor) => compared.find(({ competitor }) => competitor === wanted)
+    return [
+      scenario.title,
+      ...shown.map((competitor) => integer(find(competitor)?.perSecond ?? 0)),
+      ...nodes.flatMap((node) => [percent(find(node)?.ratio ?? null), percent(find(node)?.cpuRatio ?? null)]),
+    ]
+  })
+  return markdownTable(head, lines)
+}
 
 /** All figures of a run as Markdown. */
 export function toMarkdown(
@@ -71,12 +92,10 @@ export function toMarkdown(
 }
 
 function sizeSection({ rows, seededRows, seedSeconds }: PostgresSize, all: readonly PostgresMeasurement[]): string {
-  const lines = all.filter((measurement) => measurement.rows === rows).flatMap(linesOf)
-  const rate = Math.round(seededRows / seedSeconds).toLocaleString('en-US')
   return [
-    `### PostgreSQL, ${rows.toLocaleString('en-US')} rows`,
-    `Seeded through the batch endpoint of all nodes at ${rate} rows/s.`,
-    markdownTable(columns, lines),
+    `### PostgreSQL, ${integer(rows)} rows`,
+    `Seeded through the batch endpoint of all nodes at ${integer(seededRows / seedSeconds)} rows/s.`,
+    pageTable(all.filter((measurement) => measurement.rows === rows)),
   ].join('\n\n')
 }
 

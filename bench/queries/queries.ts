@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { providePocketBase } from '../../scripts/servers/programs.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
-import { columns, linesOf, markdownTable, measuredWith, type Reported, textHeader, toText } from '../report.ts'
+import { measuredWith, pageTable, type Reported, textHeader, toText } from '../report.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import { copyFolder } from '../setup/folders.ts'
 import { compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
@@ -90,9 +90,5 @@ export async function runQueries(plan: Plan, quick: boolean): Promise<string> {
   }
   const environment = readEnvironment(work)
   const rows = `${counts.posts.toLocaleString('en-US')} posts, ${commentsPerPost} comments each; ${places.length.toLocaleString('en-US')} places.`
-  return [
-    measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
-    rows,
-    markdownTable(columns, figures.flatMap(linesOf)),
-  ].join('\n\n')
+  return [measuredWith(environment, `SQLite ${environment.sqlite}`, plan), rows, pageTable(figures)].join('\n\n')
 }

@@ -69,7 +69,7 @@ const many = (request: (number: number) => LoadRequest): LoadRequest[] =>
   Array.from({ length: placesVariety }, (_, number) => request(number))
 
 const nearby = (kilometers: number): QueryScenario => ({
-  title: `Nearest 20 within ${kilometers} km, ${clients} clients`,
+  title: `Nearest 20 within ${kilometers} km`,
   connections: clients,
   requests: () =>
     many((number) =>
@@ -85,7 +85,7 @@ const nearby = (kilometers: number): QueryScenario => ({
       ),
     ),
   floor: {
-    title: 'minimal handler, box in an index and haversine',
+    title: 'minimal handler, box in an index',
     kind: 'requests',
     requests: () => many((number) => get(`/near/${placeAt(number).position.join('/')}/${kilometers * 1000}`, {}, 0)),
   },
@@ -103,11 +103,11 @@ const misspelled = (word: string): string => word.slice(0, 3) + word[4] + word[3
 const searchers = 16
 
 const searched = (title: string, typed: (word: string) => string): QueryScenario => ({
-  title: `${title}, ${searchers} clients`,
+  title,
   connections: searchers,
   requests: () => many((number) => get(`${table('places')}/search`, { q: typed(wordAt(number)), limit: '20' }, 0)),
   floor: {
-    title: 'minimal handler, FTS5, the word as it is written',
+    title: 'minimal handler, FTS5, exact word',
     kind: 'requests',
     requests: () => many((number) => get(`/search/${wordAt(number)}`, {}, 0)),
   },
@@ -116,21 +116,21 @@ const searched = (title: string, typed: (word: string) => string): QueryScenario
 
 export const queryScenarios = (orders: string): readonly QueryScenario[] => [
   {
-    title: `List of ${page} with author and latest 3 comments, ${clients} clients`,
+    title: `List of ${page} with author and latest 3 comments`,
     connections: clients,
     requests: () =>
       byTopic((topic) =>
         get(table('posts'), { ...listed(topic), include: { author: {}, comments: { sort: 'rank:desc', limit: 3 } } }),
       ),
     floor: {
-      title: 'minimal handler, one hand-written statement',
+      title: 'minimal handler, one statement',
       kind: 'requests',
       requests: () => byTopic((topic) => get(`/posts/${topic}`)),
     },
     pocketbase: () => byTopic((topic) => inPocketBase(topic, { expand: 'authorId,comments_via_postId' })),
   },
   {
-    title: `The same list without related records, ${clients} clients`,
+    title: 'The same list without related records',
     connections: clients,
     requests: () => byTopic((topic) => get(table('posts'), listed(topic))),
     floor: {
@@ -140,15 +140,15 @@ export const queryScenarios = (orders: string): readonly QueryScenario[] => [
     },
     pocketbase: () => byTopic((topic) => inPocketBase(topic)),
   },
-  aggregate(`Count and sum by status, ${orders} rows, one client`, 'status', {
+  aggregate(`Count and sum by status, ${orders} rows`, 'status', {
     group: ['status'],
     measures: { n: 'count', total: { sum: 'amount' } },
   }),
-  aggregate(`Count and sum by month in Berlin, ${orders} rows, one client`, 'month', {
+  aggregate(`Count and sum by month in Berlin, ${orders} rows`, 'month', {
     group: [{ month: 'orderedAt', tz: 'Europe/Berlin' }],
     measures: { n: 'count', total: { sum: 'amount' } },
   }),
-  aggregate(`Distinct buyers by status, ${orders} rows, one client`, 'buyers', {
+  aggregate(`Distinct buyers by status, ${orders} rows`, 'buyers', {
     group: ['status'],
     measures: { buyers: { countDistinct: 'buyerId' } },
   }),
@@ -157,7 +157,7 @@ export const queryScenarios = (orders: string): readonly QueryScenario[] => [
   searched('Search with typos for a word as it is written', (word) => word),
   searched('Search with typos for a word with two letters swapped', misspelled),
   {
-    title: `The same result again, ${clients} clients`,
+    title: 'The same result again',
     connections: clients,
     requests: () => [
       get(`${table('orders')}/aggregate`, { group: ['status'], measures: { n: 'count', total: { sum: 'amount' } } }, 0),

@@ -1,6 +1,6 @@
 /** Formats the figures of the key-value run for `docs/benchmarks.md`. */
 
-import { columns, linesOf, markdownTable, measuredWith, type Reported } from '../report.ts'
+import { measuredWith, pageTable, type Reported } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import { busyNote } from '../users/report.ts'
@@ -15,7 +15,7 @@ export function toMarkdown(
   const sections = [
     measuredWith(environment, `SQLite ${environment.sqlite}, Redis ${redisVersion}`, plan),
     busyNote(measurements) ?? '',
-    markdownTable(columns, measurements.flatMap(linesOf)),
+    pageTable(measurements),
   ]
   return sections.filter((section) => section !== '').join('\n\n')
 }

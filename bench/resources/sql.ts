@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { openPostgres } from '../../scripts/servers/postgres.ts'
 import { providePostgres, provideRedis } from '../../scripts/servers/programs.ts'
 import { openRedis } from '../../scripts/servers/redis.ts'
-import { columns, linesOf, markdownTable, measuredWith, type Reported, textHeader, toText } from '../report.ts'
+import { measuredWith, pageTable, type Reported, textHeader, toText } from '../report.ts'
 import { clients, post } from '../scenarios.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import { compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
@@ -101,7 +101,7 @@ async function measureSql({ engine, server, baseline, load }: Setup, plan: Plan)
       { pid: server.pid, run: () => underLoad(plan.seconds) },
       [
         {
-          baseline: { title: `the bare driver in a loop${connections === 1 ? '' : ', without HTTP'}`, budget: null },
+          baseline: { title: 'bare driver in a loop', budget: null },
           run: () => runLoop(baseline, name, plan.seconds),
         },
       ],
@@ -149,7 +149,7 @@ export async function runSql(plan: Plan): Promise<string> {
   return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     shared === null ? '**There was no PostgreSQL on this machine.**' : '',
-    markdownTable(columns, measurements.flatMap(linesOf)),
+    pageTable(measurements),
   ]
     .filter((section) => section !== '')
     .join('\n\n')

@@ -1,6 +1,6 @@
 /** Tables of the vector run. */
 import { expect, test } from 'bun:test'
-import { recallOf, searchLines } from './vector-report.ts'
+import { pageTable, recallOf, searchLines } from './vector-report.ts'
 
 const result = (found: number[][]) => ({
   loadSeconds: 1,
@@ -26,5 +26,20 @@ test('recall is relative to the first store; Plinth has a budget', () => {
     ['Plinth, exact', '1.000', '≥ 0.95 ✓'],
     ['Plinth', '0.500', '≥ 0.95 ✗'],
     ['sqlite-vec', '1.000', ''],
+  ])
+})
+
+test('the page has a line per store, with the recall in each shape', () => {
+  const compared = (found: number[][]) => [
+    { store: 'Plinth, exact' as const, result: result([[1, 2]]) },
+    { store: 'Plinth' as const, result: result(found) },
+  ]
+  const shapes = [
+    { shape: 'clusters' as const, count: 2, compared: compared([[1, 3]]) },
+    { shape: 'noise' as const, count: 2, compared: compared([[3, 4]]) },
+  ]
+  expect(pageTable(shapes).split('\n').slice(2)).toEqual([
+    '| Plinth, exact | 1.000 | 1,000 | 1.000 | 1,000 | 3.0 |  | 1 |',
+    '| Plinth | 0.500 | 1,000 | 0.000 | 1,000 | 3.0 |  | 1 |',
   ])
 })

@@ -1,6 +1,6 @@
 /** Formats the figures of the vector run for `docs/benchmarks.md`. */
 
-import { type Cells, markdownTable, measuredWith } from '../report.ts'
+import { type Cells, integer, markdownTable, measuredWith } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import type { CompetitorResult, SearchResult } from './vector-competitor.ts'
@@ -51,18 +51,29 @@ export function searchLines({ compared }: ShapeFigures): Cells[] {
   )
 }
 
-const buildHead: Cells = ['store', 'load s', 'build s', 'memory MB', 'disk MB']
-
 const megabytes = (bytes: number | null): string => (bytes === null ? '' : (bytes / 1024 / 1024).toFixed(0))
 
-const buildLines = ({ compared }: ShapeFigures): Cells[] =>
-  compared.map(({ store, result }) => [
+/**
+ * The page has a line per store: recall and searches per second in all vectors of each shape, and what building the
+ * first shape took.
+ */
+export function pageTable(figures: readonly ShapeFigures[]): string {
+  const [first] = figures
+  const cells = ({ compared }: ShapeFigures, store: StoreName): Cells => {
+    const truth = compared[0]?.result.searches[0]
+    const found = compared.find((each) => each.store === store)?.result.searches[0]
+    return found && truth ? [recallOf(found.found, truth.found).toFixed(3), integer(found.perSecond)] : ['', '']
+  }
+  const lines = first?.compared.map(({ store, result }) => [
     store,
-    result.loadSeconds.toFixed(1),
-    result.buildSeconds.toFixed(1),
+    ...figures.flatMap((each) => cells(each, store)),
+    (result.loadSeconds + result.buildSeconds).toFixed(1),
     megabytes(result.memoryBytes),
     megabytes(result.diskBytes),
   ])
+  const heads = figures.flatMap(({ shape }) => [`${shape}: recall`, `${shape}: searches/s`])
+  return markdownTable(['store', ...heads, 'build s', 'memory MB', 'disk MB'], lines ?? [])
+}
 
 export const titleOf = ({ shape, count }: Pick<ShapeFigures, 'shape' | 'count'>): string =>
   `${count.toLocaleString('en-US')} vectors of ${dimensions} dimensions, ${shape}`
@@ -74,10 +85,11 @@ export function toMarkdown(
   figures: readonly ShapeFigures[],
   missing: readonly string[],
 ): string {
-  const sections = figures.flatMap((each) => [
-    `### ${titleOf(each)}`,
-    markdownTable(searchHead, searchLines(each)),
-    markdownTable(buildHead, buildLines(each)),
-  ])
-  return [measuredWith(environment, `SQLite ${environment.sqlite}`, plan), ...missing, ...sections].join('\n\n')
+  const counts = [...new Set(figures.map(({ count }) => integer(count)))].join(', ')
+  return [
+    measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
+    ...missing,
+    `${counts} vectors of ${dimensions} dimensions in each shape.`,
+    pageTable(figures),
+  ].join('\n\n')
 }

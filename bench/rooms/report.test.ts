@@ -28,12 +28,12 @@ test('the capacity of each competitor is compared with the first one', () => {
   const { lines } = capacityTable([line(0, 8, 0.9), line(3, 4, 0.9), line(4, 32, null)])
   expect(lines.map((cells) => [cells[0], cells[1], cells.at(-1)])).toEqual([
     ['Plinth', '8', ''],
-    ['Colyseus', '4', '200 %'],
-    ['Socket.IO', '≥ 32', '25 %'],
+    ['Colyseus', '4', '200%'],
+    ['Socket.IO', '≥ 32', '25%'],
   ])
 })
 
 test('a note reports a machine that had other work during the run', () => {
   expect(busyNote([line(0, 8, 0.9), line(1, 8, null)])).toBeNull()
-  expect(busyNote([line(0, 8, 0.9), line(1, 2, 0.3)])).toContain('only 30 % of a core')
+  expect(busyNote([line(0, 8, 0.9), line(1, 2, 0.3)])).toContain('only 30% of a core')
 })

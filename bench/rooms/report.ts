@@ -1,9 +1,9 @@
 /** Figures of the rooms bench as tables: on the terminal, and as their part of `docs/benchmarks.md`. */
 
-import { type Cells, decimal, markdownTable, measuredWith, megabytes, percent } from '../report.ts'
+import { type Cells, decimal, measuredWith, megabytes, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
-import type { LiveTable } from '../subscriptions/report.ts'
+import { type LiveTable, pageSection } from '../subscriptions/report.ts'
 import type { Alike, Capacity, Hibernated, IdleMemory, Many, PlayFigures } from './measure.ts'
 
 const rounded = (value: number): string => Math.round(value).toLocaleString('en-US')
@@ -38,6 +38,7 @@ const ratioOf = (at: number, ours: number, theirs: number): string =>
 export const capacityTable = (lines: readonly Capacity[]): LiveTable => ({
   title: 'Full rooms on one core',
   columns: ['what', 'rooms', ...playColumns, 'ratio'],
+  hidden: ['actions/s'],
   lines: lines.map(({ competitor, rooms, isAtLeast, figures }, at) => [
     competitor.title,
     `${isAtLeast ? '≥ ' : ''}${rooms}`,
@@ -49,12 +50,14 @@ export const capacityTable = (lines: readonly Capacity[]): LiveTable => ({
 export const alikeTable = (rooms: number, lines: readonly Alike[]): LiveTable => ({
   title: `The same ${rooms === 1 ? 'full room' : `${rooms} full rooms`} on each`,
   columns: ['what', ...playColumns, 'CPU ratio'],
+  hidden: ['actions/s', 'KB/s to each'],
   lines: lines.map(({ competitor, figures, cpuRatio }) => [competitor.title, ...playCells(figures), percent(cpuRatio)]),
 })
 
 export const manyTable = (rooms: number, players: number, lines: readonly Many[]): LiveTable => ({
   title: `${rooms} rooms of ${players}`,
   columns: ['what', 'each acts', 'carried', ...playColumns, 'ratio'],
+  hidden: ['KB/s to each'],
   lines: lines.map(({ competitor, rate, isCarried, figures }, at) => [
     competitor.title,
     `${rate}/s`,
@@ -110,5 +113,5 @@ export const toMarkdown = (
   [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     ...(note === null ? [] : [note]),
-    ...tables.map(({ title, columns, lines }) => `### ${title}\n\n${markdownTable([...columns], lines)}`),
+    ...tables.map(pageSection),
   ].join('\n\n')

@@ -1,6 +1,6 @@
 /** Formats the figures of the storage run for `docs/benchmarks.md`. */
 
-import { columns, linesOf, markdownTable, measuredWith, type Reported } from '../report.ts'
+import { measuredWith, pageTable, type Reported } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 
@@ -25,7 +25,7 @@ export function toMarkdown(
     measuredWith(environment, programs, plan),
     nginxVersion === null ? '**There was no nginx on this machine: downloads have no baseline.**' : '',
     `Load of the machine in the minute before the run: ${loadBefore.toFixed(1)}; in its last, with the run itself: ${loadAfter.toFixed(1)}.`,
-    markdownTable(columns, measurements.flatMap(linesOf)),
+    pageTable(measurements),
   ]
   return sections.filter((section) => section !== '').join('\n\n')
 }

@@ -1,6 +1,6 @@
 /** Figures of the subscription bench as tables, for the terminal and for `docs/benchmarks.md`. */
 
-import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
+import { type Cells, decimal, integer, measuredWith, percent, withoutColumns } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import type { FanOut, Idle, Latency, LiveFigures, Matching, Percentiles, Ruled, Slow } from './measure.ts'
@@ -20,12 +20,33 @@ export interface LiveTable {
   readonly title: string
   readonly columns: Cells
   readonly lines: readonly Cells[]
+  /** Columns that only the terminal has, beside those that no table of the page has. */
+  readonly hidden?: readonly string[]
 }
+
+/** Columns that no table of the page has. */
+const hiddenColumns: ReadonlySet<string> = new Set([
+  'p50 ms',
+  'CPU µs per change',
+  'own',
+  'write p50 ms',
+  'after the response p50 ms',
+  'after the response p99 ms',
+  'to add one',
+  'deltas/s to each',
+  'each acts',
+  'carried',
+  'core',
+  'clients',
+])
+
+/** A table with its heading, for the page. */
+export const pageSection = ({ title, columns, lines, hidden = [] }: LiveTable): string =>
+  `### ${title}\n\n${withoutColumns(columns, lines, new Set([...hiddenColumns, ...hidden]))}`
 
 /** Ten times the highest published figure of a comparable server: 4,000 changes per second on 2 cores, with rules. */
 const ruledBudget = 40_000
 
-const integer = (value: number): string => Math.round(value).toLocaleString('en-US')
 const micro = (value: number | null): string => decimal(value, value !== null && value < 10 ? 2 : 1)
 const shares = ({ serverShare, loadShare }: LiveFigures): Cells => [percent(serverShare), percent(loadShare)]
 const times = ({ p50Ms, p99Ms }: Percentiles): Cells => [decimal(p50Ms, 2), decimal(p99Ms, 2)]
@@ -39,7 +60,7 @@ export const fanOutTable = ({ alone, lines }: NonNullable<LiveMeasurements['fanO
     'p50 ms',
     'p99 ms',
     'CPU µs per change',
-    'per delivery',
+    'CPU µs per delivery',
     'own',
     'core',
     'clients',
@@ -51,7 +72,7 @@ export const fanOutTable = ({ alone, lines }: NonNullable<LiveMeasurements['fanO
     ...lines.flatMap(({ subscribers, server, baseline, ratio, cpuRatio, ownCpuUs }): Cells[] => [
       [`To ${integer(subscribers)}`, ...rateCells(server), micro(ownCpuUs), ...shares(server), '', ''],
       [
-        "↳ the runtime's publish, nothing written",
+        `↳ the runtime's publish to ${integer(subscribers)}`,
         ...rateCells(baseline),
         '',
         ...shares(baseline),
@@ -82,11 +103,11 @@ const pacedCells = (figures: LiveFigures): Cells => [
 
 const pacedColumns = [
   'write p50 ms',
-  'p99',
+  'write p99 ms',
   'delivery p50 ms',
-  'p99',
+  'delivery p99 ms',
   'after the response p50 ms',
-  'p99',
+  'after the response p99 ms',
   'core',
   'clients',
 ] as const
@@ -142,7 +163,7 @@ export const idleTable = ({ sockets, openSeconds, bytesPerSocket, share, figures
   lines: [
     [`Opening ${integer(sockets)}, four at a time`, `${openSeconds.toFixed(1)} s`],
     ['Resident memory per socket', bytesPerSocket === null ? '' : `${(bytesPerSocket / 1024).toFixed(1)} KB`],
-    ['Share of a core with only pings', share === null ? '' : `${(share * 100).toFixed(1)} %`],
+    ['Share of a core with only pings', share === null ? '' : `${(share * 100).toFixed(1)}%`],
     ['Delivery of one change to all sockets, p50', `${figures.deliveries.p50Ms.toFixed(1)} ms`],
     ['Delivery of one change to all sockets, p99', `${figures.deliveries.p99Ms.toFixed(1)} ms`],
   ],
@@ -156,7 +177,7 @@ const matchingTitles: Record<Matching['kind'], string> = {
 
 export const matchingTable = (matching: readonly Matching[]): LiveTable => ({
   title: 'Matching',
-  columns: ['distinct subscriptions', 'CPU µs per change', 'to add one', 'bytes each'],
+  columns: ['distinct subscriptions', 'CPU µs to match', 'to add one', 'bytes each'],
   lines: matching.map(({ kind, subscriptions, changeCpuUs, addCpuUs, bytesPerSubscription }) => [
     `${integer(subscriptions)}, ${matchingTitles[kind]}`,
     micro(changeCpuUs),
@@ -174,21 +195,31 @@ export function toText({ title, columns, lines }: LiveTable): string {
   return [`\n${title}`, ...rows.map(aligned)].join('\n')
 }
 
+/** Both paced parts in one table, for the page. */
+function pacedTable(latency: readonly Latency[], slow: Slow | null): LiveTable {
+  const table = latencyTable(latency)
+  return { ...table, lines: [...table.lines, ...(slow ? slowTable(slow).lines : [])] }
+}
+
+/** The largest number of subscriptions of each kind. */
+const largestOf = (matching: readonly Matching[]): Matching[] => [
+  ...new Map(matching.map((one) => [one.kind, one])).values(),
+]
+
 /** The results of a run as Markdown. */
 export function toMarkdown(environment: Environment, plan: Plan, measured: LiveMeasurements): string {
   const { fanOut, latency, slow, rules, idle, matching } = measured
   const tables = [
     fanOut && fanOutTable(fanOut),
-    latency && latencyTable(latency),
-    slow && slowTable(slow),
+    (latency || slow) && pacedTable(latency ?? [], slow),
     rules && rulesTable(rules),
     idle && idleTable(idle),
-    matching && matchingTable(matching),
+    matching && matchingTable(largestOf(matching)),
   ]
   return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     fanOut && busyNote(fanOut.lines),
-    ...tables.map((table) => table && `### ${table.title}\n\n${markdownTable(table.columns, table.lines)}`),
+    ...tables.map((table) => table && pageSection(table)),
   ]
     .filter((section) => section !== null)
     .join('\n\n')

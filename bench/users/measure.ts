@@ -29,7 +29,7 @@ export async function measureUsers(setup: UsersSetup, plan: Plan, onMeasured: On
     onMeasured(measurement)
   }
   add(await measureReads(setup, plan, 'Point read, one signed-in user', setup.sessions.slice(0, 1)))
-  const many = `Point read, ${sessionCount.toLocaleString('en-US')} signed-in users in index`
+  const many = `Point read, ${sessionCount.toLocaleString('en-US')} signed-in users in rotation`
   add(await measureReads(setup, { ...plan, seconds: sessionCheckMs / 1000 }, many, setup.sessions))
   add(await measureRefresh(setup, plan))
   const signIn = await measureSignIn(setup, plan)
@@ -76,7 +76,7 @@ async function measureReads(
     { pid: setup.server.pid, run: authenticated },
     [
       { baseline: { title: 'the same, anonymous', budget: shareMin }, run: anonymous },
-      { baseline: { title: 'the same, anonymous, the token in an ignored header', budget: null }, run: sameLength },
+      { baseline: { title: 'anonymous, token in an ignored header', budget: null }, run: sameLength },
     ],
     plan.rounds,
   )
@@ -102,7 +102,7 @@ async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> 
     { pid: setup.server.pid, run },
     [
       {
-        baseline: { title: 'loop in groups of 64, the row of the session alone', budget: null },
+        baseline: { title: 'loop of 64 session rows per commit', budget: null },
         run: createLoop(setup, 'refresh', plan.seconds),
       },
       {
@@ -115,7 +115,7 @@ async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> 
   const refreshes = requests.reduce((sum, { text }) => sum + generationOf(text), 0)
   if (refreshes !== answered) throw new Error(`${answered} refreshes were acknowledged, but ${refreshes} were stored`)
   return {
-    scenario: { title: `Refresh, ${sessionCount.toLocaleString('en-US')} sessions in index, ${clients} in flight` },
+    scenario: { title: `Refresh, ${sessionCount.toLocaleString('en-US')} sessions in rotation, ${clients} in flight` },
     ...comparison,
   }
 }

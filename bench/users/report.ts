@@ -1,6 +1,6 @@
 /** Formats the figures of the users run for `docs/benchmarks.md`. */
 
-import { columns, linesOf, markdownTable, measuredWith, percent, type Reported } from '../report.ts'
+import { measuredWith, pageTable, percent, type Reported } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import { median, type Plan } from '../setup/measure.ts'
 
@@ -9,7 +9,7 @@ export function toMarkdown(environment: Environment, plan: Plan, measurements: r
   const sections = [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     busyNote(measurements) ?? '',
-    markdownTable(columns, measurements.flatMap(linesOf)),
+    pageTable(measurements),
   ]
   return sections.filter((section) => section !== '').join('\n\n')
 }
