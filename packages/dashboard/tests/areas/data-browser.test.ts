@@ -34,7 +34,7 @@ const config = {
         },
         wide: { schema: wideSchema, access: open },
         loose: { access: open },
-        many: { schema: { number: { type: 'number' } }, access: open },
+        many: { schema: { number: { type: 'number' }, note: { type: 'string' } }, access: open },
         hostile: {
           schema: { text: { type: 'text' }, data: { type: 'json' }, line: { type: 'string' } },
           search: ['text'],
@@ -286,6 +286,11 @@ describeInBrowser('The data of the dashboard', 'the area Data', (program) => {
     await page.getByRole('grid').focus()
     await page.keyboard.press('Control+Home')
     await cell(page, 'm000000').waitFor()
+    await page.keyboard.press('Control+a')
+    await page.keyboard.press('Control+c')
+    await page.getByText('At most 20,000 cells are copied at once.').waitFor()
+    await page.keyboard.press('Control+d')
+    await page.getByText('At most 20,000 cells are changed at once.').waitFor()
     expect(await page.locator('.data-row').count()).toBeLessThan(60)
     await show('shared/wide')
     await cell(page, '0 c0').waitFor()

@@ -17,6 +17,7 @@ const config = {
             price: { type: 'number', max: 100 },
             active: { type: 'boolean' },
             text: { type: 'text' },
+            code: { type: 'string', unique: true },
           },
           access: open,
         },
@@ -122,6 +123,109 @@ describeInBrowser('The cells of the dashboard', 'ranges of cells', (program) => 
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByText('Undone.').waitFor()
     expect((await stored())[1].text).toBe(long)
+    expectNoFaults(sheet)
+  })
+
+  test('a fill takes complete values, empty ones too, and a spreadsheet’s booleans are read', async () => {
+    await server.service.patch(`${products}/p3`, { name: null })
+    await page.getByRole('button', { name: 'Reload' }).click()
+    const text = (row: number) => page.locator('.data-row').nth(row).locator('.data-cell').last()
+    await text(1).click()
+    await press('Shift+ArrowDown', 'Control+d')
+    await page.getByText('1 cell of 1 record saved').waitFor()
+    expect((await stored())[2].text).toBe(long)
+    // In one row, the row above is repeated.
+    await page.locator('.data-row').nth(4).locator('.data-cell').nth(1).click()
+    await press('Control+d')
+    await page.getByText('1 cell of 1 record saved').nth(1).waitFor()
+    expect((await stored())[4].name).toBeNull()
+    await page.locator('.data-row').nth(1).locator('.data-cell').nth(3).click()
+    await paste('TRUE')
+    await page.getByText('1 cell of 1 record saved').nth(2).waitFor()
+    expect((await stored())[1].active).toBe(true)
+    expectNoFaults(sheet)
+  })
+
+  test('the handle of a range fills the cells that it is dragged over, with one undo', async () => {
+    const at = (row: number, column: number) => page.locator('.data-row').nth(row).locator('.data-cell').nth(column)
+    const drag = async (row: number, column: number): Promise<void> => {
+      await page.locator('.data-fill-handle').hover()
+      await page.mouse.down()
+      await at(row, column).hover()
+      await page.locator('.data-fill-outline').waitFor()
+    }
+    await at(1, 1).click()
+    await press('Shift+ArrowDown', 'Shift+ArrowRight')
+    await drag(5, 2)
+    await takeScreenshots(sheet, 'data-fill')
+    await page.mouse.up()
+    await page.getByText('6 cells of 3 records saved').waitFor()
+    expect((await stored()).slice(1)).toMatchObject([
+      { name: 'Name 1', price: 1 },
+      { name: 'Name 2', price: 2 },
+      { name: 'Name 1', price: 1 },
+      { name: 'Name 2', price: 2 },
+      { name: 'Name 1', price: 1 },
+    ])
+    expect(await page.locator('.data-cell.is-in-range').count()).toBe(10)
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByText('Undone.').waitFor()
+    expect((await stored()).map(({ name }: { name: string }) => name)).toEqual(
+      Array.from({ length: 6 }, (_, row) => `Name ${row}`),
+    )
+    // Upwards and sideways too; Escape changes nothing.
+    await at(2, 1).click()
+    await drag(0, 1)
+    await press('Escape')
+    await page.mouse.up()
+    await at(2, 2).click()
+    await drag(2, 1)
+    await page.mouse.up()
+    await page.getByText('1 cell of 1 record saved').waitFor()
+    await at(3, 1).click()
+    await drag(2, 1)
+    await page.mouse.up()
+    await page.getByText('1 cell of 1 record saved').nth(1).waitFor()
+    expect((await stored()).map(({ name }: { name: string }) => name)).toEqual([
+      'Name 0',
+      'Name 1',
+      'Name 3',
+      'Name 3',
+      'Name 4',
+      'Name 5',
+    ])
+    expectNoFaults(sheet)
+  })
+
+  test('a fill leaves and names records with another version, and values that must be unique', async () => {
+    sheet.allow(/4(?:09|12)/)
+    await page.goto(`${server.url}/dashboard/data/shared/products?columns=id,name,code&sort=id:asc`)
+    await cell('Name 0').click()
+    await server.service.patch(`${products}/p2`, { name: 'Theirs' })
+    await press('Shift+ArrowDown', 'Shift+ArrowDown', 'Shift+ArrowDown', 'Control+d')
+    const dialog = page.getByRole('dialog', { name: '1 cell not saved' })
+    await dialog.getByText('the record has changed').waitFor()
+    await dialog.getByText('p2').waitFor()
+    await page.getByText('2 cells of 2 records saved').waitFor()
+    await press('Escape')
+    expect((await stored()).slice(0, 4).map(({ name }: { name: string }) => name)).toEqual([
+      'Name 0',
+      'Name 0',
+      'Theirs',
+      'Name 0',
+    ])
+    await page.locator('.data-row').first().locator('.data-cell').last().click()
+    await paste('unique')
+    await page.getByText('1 cell of 1 record saved').waitFor()
+    await press('Shift+ArrowDown', 'Shift+ArrowDown', 'Control+d')
+    const refused = page.getByRole('dialog', { name: '2 cells not saved' })
+    await refused.getByText('p1').waitFor()
+    await refused.getByText('p2').waitFor()
+    expect((await stored()).map(({ code }: { code: string }) => code ?? null).slice(0, 3)).toEqual([
+      'unique',
+      null,
+      null,
+    ])
     expectNoFaults(sheet)
   })
 

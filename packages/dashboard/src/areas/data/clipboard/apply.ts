@@ -35,7 +35,8 @@ const updatesOf = (changes: readonly CellChange[]): Update[] =>
 /** The values that an update replaces, in full length. */
 async function valuesBefore(address: TableAddress, { row, data }: Update): Promise<Values> {
   const names = Object.keys(data)
-  const { values } = names.some((name) => row.cut.has(name)) ? await getRecord(address, row.id) : row
+  const isKnown = names.every((name) => name in row.values && !row.cut.has(name))
+  const { values } = isKnown ? row : await getRecord(address, row.id)
   return Object.fromEntries(names.map((name) => [name, values[name] ?? null]))
 }
 

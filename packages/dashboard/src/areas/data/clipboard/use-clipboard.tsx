@@ -6,12 +6,23 @@ import { useToasts } from '../../../design/toast.tsx'
 import type { Column } from '../grid/columns.ts'
 import type { CellRange } from '../grid/use-cell-range.ts'
 import type { TableAddress } from '../location.ts'
-import { getRecord } from '../record/writes.ts'
+import type { Row } from '../rows/row.ts'
 import type { RowCache } from '../rows/row-cache.ts'
 import { copyText } from '../table/use-record-actions.ts'
 import { applyChanges, applyUpdates } from './apply.ts'
 import { formatCells, parseCells, parseHtmlCells } from './cells-text.ts'
-import { type CellPlan, type CellProblem, cellsMax, planCells, textOf } from './plan.ts'
+import { readComplete } from './complete-rows.ts'
+import {
+  type CellContents,
+  type CellPlan,
+  type CellProblem,
+  cellsMax,
+  filledContents,
+  pastedContents,
+  planCells,
+  sizeOf,
+  textOf,
+} from './plan.ts'
 
 /** More cells are shown before they are changed. */
 const cellsWithoutPreview = 100
@@ -19,12 +30,10 @@ const cellsWithoutPreview = 100
 const undoMs = 10_000
 /** Problems that are shown. */
 const problemsShown = 100
-/** Records of a copy that are read in full length. */
-const fullRecordsMax = 200
 
 export interface Clipboard {
   readonly onCopyRange: (range: CellRange) => void
-  readonly onFill: (range: CellRange) => void
+  readonly onFill: (source: CellRange, target: CellRange) => void
   readonly onPaste: (range: CellRange, data: DataTransfer) => void
 }
 
@@ -70,50 +79,59 @@ export function useClipboard(deps: ClipboardDeps): { readonly handlers: Clipboar
       cache.invalidate()
     }
   }
-  const change = (range: CellRange, texts: readonly (readonly string[])[]): void => {
-    if (!canWrite || texts.length === 0) return
-    if ((range.bottom - range.top + 1) * (range.right - range.left + 1) > cellsMax) {
-      toasts.add({ title: `At most ${count(cellsMax, 'cell')} are changed at once.`, tone: 'bad' })
-      return
-    }
-    const cells = { rowAt: (index: number) => cache.rowAt(index), rows: cache.length, columns }
-    const next = planCells(cells, range, texts)
+  /** Says that a range has too many cells, and returns whether it has. */
+  const isTooLarge = (range: CellRange, action: string): boolean => {
+    const rows = Math.min(range.bottom, cache.length - 1)
+    const isLarge = sizeOf({ ...range, bottom: rows, right: Math.min(range.right, columns.length - 1) }) > cellsMax
+    if (isLarge) toasts.add({ title: `At most ${count(cellsMax, 'cell')} are ${action} at once.`, tone: 'bad' })
+    return isLarge
+  }
+  const change = (contents: CellContents): void => {
+    if (isTooLarge(contents.target, 'changed')) return
+    const next = planCells({ rowAt: (at) => cache.rowAt(at), rows: cache.length, columns }, contents)
     if (next.problems.length > 0 || next.changes.length > cellsWithoutPreview) setPlan(next)
     else void apply(next)
   }
-  const copyRange = async ({ top, bottom, left, right }: CellRange): Promise<void> => {
-    const shown = columns.slice(left, right + 1)
-    const rows = []
-    for (let at = top; at <= bottom; at++) {
-      const row = cache.rowAt(at)
-      if (row) rows.push(row)
-    }
-    const cut = rows.filter((row) => shown.some(({ name }) => row.cut.has(name)))
-    if (cut.length > fullRecordsMax) {
-      toasts.add({ title: `At most ${fullRecordsMax} records with long values are copied; export them.`, tone: 'bad' })
-      return
-    }
+  /** Rows of a range with the values of its columns in full length. Rejects where they are too many or too long. */
+  const completeRows = ({ top, bottom, left, right }: CellRange): Promise<readonly Row[]> => {
+    const loaded = Array.from({ length: bottom - top + 1 }, (_, at) => cache.rowAt(top + at))
+    return readComplete(
+      address,
+      loaded.filter((row) => row !== undefined),
+      columns.slice(left, right + 1),
+    )
+  }
+  const copyRange = async (range: CellRange): Promise<void> => {
+    if (isTooLarge(range, 'copied')) return
+    const shown = columns.slice(range.left, range.right + 1)
     try {
-      const full = new Map(await Promise.all(cut.map(async ({ id }) => [id, await getRecord(address, id)] as const)))
-      const texts = rows.map((row) =>
-        shown.map((column) => textOf(column, (full.get(row.id) ?? row).values[column.name])),
-      )
+      const rows = await completeRows(range)
+      const texts = rows.map(({ values }) => shown.map((column) => textOf(column, values[column.name])))
       await copyText(formatCells(texts), count(rows.length * shown.length, 'cell'), toasts)
     } catch (error) {
       toasts.fail('Nothing was copied', error)
     }
   }
+  const fill = async (source: CellRange, target: CellRange): Promise<void> => {
+    if (isTooLarge(source, 'repeated') || isTooLarge(target, 'changed')) return
+    try {
+      const rows = await completeRows(source)
+      if (rows.length <= source.bottom - source.top) throw new Error('Not all of its rows are loaded.')
+      const values = rows.map((row) => row.values)
+      change(filledContents(source, target, columns, values))
+    } catch (error) {
+      toasts.fail('Nothing was filled', error)
+    }
+  }
   const handlers: Clipboard = {
     onCopyRange: (range) => void copyRange(range),
-    onFill(range) {
-      const row = cache.rowAt(range.top)
-      const first = columns.slice(range.left, range.right + 1)
-      if (row && range.bottom > range.top)
-        change(range, [first.map((column) => textOf(column, row.values[column.name]))])
+    onFill(source, target) {
+      if (canWrite) void fill(source, target)
     },
     onPaste(range, data) {
       const text = data.getData('text/plain')
-      change(range, text === '' ? parseHtmlCells(data.getData('text/html')) : parseCells(text))
+      const texts = text === '' ? parseHtmlCells(data.getData('text/html')) : parseCells(text)
+      if (canWrite && texts.length > 0) change(pastedContents(range, texts))
     },
   }
   const content = (

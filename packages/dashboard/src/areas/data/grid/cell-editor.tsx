@@ -1,16 +1,19 @@
-/** Edits one value where it is shown. Enter saves, Escape leaves it as it was. */
+/** Edits one value where it is shown. Enter and Tab save and move on, Escape leaves it as it was. */
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { createPortal } from 'react-dom'
 import { classNames } from '../../../design/class-names.ts'
-import { type Draft, draftOf, editorKind, parseDraft } from '../record/draft.ts'
+import { type Draft, draftOf, type EditorKind, editorKind, parseDraft } from '../record/draft.ts'
 import type { Row } from '../rows/row.ts'
 import type { Column } from './columns.ts'
+import { type Step, stepOf } from './keyboard.ts'
 
 export interface CellEdit {
   readonly row: Row
   readonly column: Column
   /** Where the cell is on the screen. */
   readonly cell: DOMRect
+  /** Moves the active cell of the grid. */
+  readonly onStep: (step: Step) => void
 }
 
 export interface CellEditorProps extends CellEdit {
@@ -19,18 +22,35 @@ export interface CellEditorProps extends CellEdit {
 }
 
 /** Whether a value is edited in its cell; others are edited in the panel of the record. */
-export function isEditableInCell({ name, field }: Column, { cut }: Row): boolean {
-  if (cut.has(name) || field === null || field.readOnly || ['id', 'createdAt', 'updatedAt'].includes(name)) return false
+export function isEditableInCell({ name, field }: Column, { values, cut }: Row): boolean {
+  // Columns that are still read have no value yet.
+  if (
+    !(name in values) ||
+    cut.has(name) ||
+    field === null ||
+    field.readOnly ||
+    ['id', 'createdAt', 'updatedAt'].includes(name)
+  )
+    return false
   return !['json', 'geo', 'reference'].includes(editorKind(name, field))
 }
 
-export function CellEditor({ row, column, cell, onSave, onClose }: CellEditorProps) {
+/** Breaks the line at the cursor of a long text, and returns the text; null in other editors. */
+function withLineBreak(area: HTMLTextAreaElement | null, kind: EditorKind): string | null {
+  if (kind !== 'text' || area === null) return null
+  area.setRangeText('\n', area.selectionStart, area.selectionEnd, 'end')
+  return area.value
+}
+
+export function CellEditor({ row, column, cell, onSave, onClose, onStep }: CellEditorProps) {
   const { name, field } = column
   const kind = editorKind(name, field)
   const initial = draftOf(kind, row.values[name])
   const [draft, setDraft] = useState<Draft>(initial)
   const [error, setError] = useState<string | null>(null)
   const control = useRef<HTMLInputElement & HTMLSelectElement & HTMLTextAreaElement>(null)
+  // Arrow keys change a closed select with every step; only a choice by the pointer saves at once.
+  const isByKey = useRef(true)
   useEffect(() => {
     control.current?.focus()
     if (control.current && 'select' in control.current) control.current.select?.()
@@ -42,9 +62,10 @@ export function CellEditor({ row, column, cell, onSave, onClose }: CellEditorPro
     isDone.current = true
     onClose()
   }
-  const save = (next: Draft = draft): void => {
+  const save = (next: Draft = draft, step: Step | null = null): void => {
     if (isDone.current) return
     if (next === initial) {
+      if (step !== null) onStep(step)
       close()
       return
     }
@@ -55,11 +76,16 @@ export function CellEditor({ row, column, cell, onSave, onClose }: CellEditorPro
       return
     }
     isDone.current = true
+    if (step !== null) onStep(step)
     onSave(parsed.value)
   }
   const onKeyDown = (event: KeyboardEvent): void => {
+    isByKey.current = true
+    if (event.nativeEvent.isComposing) return
+    const step = stepOf(event)
     if (event.key === 'Escape') close()
-    else if (event.key === 'Enter' && !(kind === 'text' && event.shiftKey) && !event.nativeEvent.isComposing) save()
+    else if (event.key === 'Enter' && event.altKey) setDraft(withLineBreak(control.current, kind) ?? draft)
+    else if (step !== null) save(draft, step)
     else return
     event.preventDefault()
     event.stopPropagation()
@@ -85,9 +111,12 @@ export function CellEditor({ row, column, cell, onSave, onClose }: CellEditorPro
         <select
           {...shared}
           value={draft ?? ''}
+          onPointerDown={() => {
+            isByKey.current = false
+          }}
           onChange={(event) => {
             setDraft(event.target.value)
-            save(event.target.value)
+            if (!isByKey.current) save(event.target.value)
           }}
         >
           <option value="">null</option>

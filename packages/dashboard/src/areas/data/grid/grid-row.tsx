@@ -34,6 +34,9 @@ export interface GridRowProps {
   readonly onActivate: (index: number, column: number, isExtended: boolean) => void
   readonly onOpen: (index: number, column: number) => void
   readonly onPeek: (index: number, column: number) => void
+  /** The column with the handle that fills cells; null where the row has none. */
+  readonly handleColumn: number | null
+  readonly onFillStart: (event: PointerEvent) => void
 }
 
 export const GridRow = memo(function GridRow({
@@ -55,6 +58,8 @@ export const GridRow = memo(function GridRow({
   onActivate,
   onOpen,
   onPeek,
+  handleColumn,
+  onFillStart,
 }: GridRowProps) {
   const onPointerDown = (event: PointerEvent, column: number): void => {
     if (event.button === 0) onActivate(index, column, event.shiftKey)
@@ -133,6 +138,9 @@ export const GridRow = memo(function GridRow({
               >
                 <Icon name="eye" size={13} />
               </button>
+            )}
+            {number === handleColumn && (
+              <span className="data-fill-handle" aria-hidden="true" onPointerDown={onFillStart} />
             )}
           </div>
         )

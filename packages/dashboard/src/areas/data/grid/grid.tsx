@@ -2,16 +2,17 @@
  * A grid over any number of rows and columns, of which only those in view are in the document. One cell is active and
  * moves with the keys; the grid itself has the focus. What is shown comes from a `RowCache`.
  */
-import { type ClipboardEvent, type KeyboardEvent, useCallback, useEffect, useId, useRef } from 'react'
+import { type ClipboardEvent, type KeyboardEvent, type RefObject, useCallback, useEffect, useId, useRef } from 'react'
 import type { LiveRows } from '../live/live-rows.ts'
 import type { Row } from '../rows/row.ts'
 import type { RowCache } from '../rows/row-cache.ts'
 import { type Column, markerWidth } from './columns.ts'
 import { GridHeader } from './grid-header.tsx'
 import { GridRow } from './grid-row.tsx'
-import { moved } from './keyboard.ts'
-import { type CellRange, type CellRangeState, isOneCell, useCellRange } from './use-cell-range.ts'
+import { moved, type Step, stepped } from './keyboard.ts'
+import { type CellRange, type CellRangeState, isOneCell, unionOf, useCellRange } from './use-cell-range.ts'
 import { type ColumnWindow, useColumnWindow } from './use-column-window.ts'
+import { type FillDrag, useFillDrag } from './use-fill-drag.ts'
 import { type RowWindow, useRowWindow } from './use-row-window.ts'
 import { type SelectRow, useSelection } from './use-selection.ts'
 
@@ -31,8 +32,8 @@ export interface GridProps {
   readonly onSelect: (selected: ReadonlySet<string>) => void
   readonly onSort: (name: string) => void
   readonly onResize: (name: string, width: number) => void
-  /** The active cell was opened: with Enter, F2 or a double click. */
-  readonly onEdit: (row: Row, column: Column, cell: DOMRect) => void
+  /** The active cell was opened: with Enter, F2 or a double click. `onStep` moves the active cell after the edit. */
+  readonly onEdit: (row: Row, column: Column, cell: DOMRect, onStep: (step: Step) => void) => void
   /** The record was opened: with the space bar. */
   readonly onOpen: (row: Row) => void
   /** A reference was looked at: with P or its button. */
@@ -41,8 +42,9 @@ export interface GridProps {
   readonly onDelete: () => void
   /** Several cells were copied. */
   readonly onCopyRange: (range: CellRange) => void
-  /** The first row of a range is to be repeated in the others. */
-  readonly onFill: (range: CellRange) => void
+  /** The values of a range are to be repeated in the cells beside it. */
+  readonly onFill: (source: CellRange, target: CellRange) => void
+  readonly canFill: boolean
   readonly onPaste: (range: CellRange, data: DataTransfer) => void
   /** Marks of what changes while the rows are followed. */
   readonly live?: LiveRows | undefined
@@ -73,12 +75,19 @@ function actionOf(
   return actions[event.key]
 }
 
+/** Repeats the first row of a range in the others, or in one row the row above it. */
+function fillDown({ onFill }: GridProps, range: CellRange): void {
+  const { top, bottom } = range
+  const source = top === bottom ? top - 1 : top
+  if (source >= 0) onFill({ ...range, top: source, bottom: source }, { ...range, top: source + 1 })
+}
+
 /** Copies or fills the range, or selects all cells; returns whether the key does one of them. */
-function rangeAction(event: KeyboardEvent, props: GridProps, { range, selectTo }: CellRangeState): boolean {
+function rangeAction(event: KeyboardEvent, props: GridProps, { range, select }: CellRangeState): boolean {
   if (!(event.ctrlKey || event.metaKey)) return false
   const last = { row: props.cache.length - 1, column: props.columns.length - 1 }
-  if (event.key === 'a' && last.row >= 0) selectTo(last)
-  else if (event.key === 'd') props.onFill(range)
+  if (event.key === 'a' && last.row >= 0) select({ row: 0, column: 0 }, last)
+  else if (event.key === 'd') fillDown(props, range)
   else if (event.key === 'c' && !isOneCell(range)) props.onCopyRange(range)
   else return false
   event.preventDefault()
@@ -103,10 +112,9 @@ const isOfGrid = ({ target, currentTarget }: KeyboardEvent): boolean =>
 
 /** Calls what is done with a cell, which is active and therefore in the document, with its position on the screen. */
 function useCellHandler(
-  cache: RowCache,
-  columns: readonly Column[],
+  { cache, columns }: GridProps,
   activeId: string,
-  handle: GridProps['onEdit'],
+  handle: GridProps['onPeek'],
 ): (index: number, at: number) => void {
   return useCallback(
     (index, at) => {
@@ -117,8 +125,53 @@ function useCellHandler(
   )
 }
 
+/** Requests what is in view, again after each change of the cache. */
+function useShownRows({ cache, revision, columns }: GridProps, { first, end }: RowWindow, shown: ColumnWindow): void {
+  const groups = [...new Set(columns.slice(shown.first, shown.end).map(({ group }) => group))].join()
+  useEffect(() => {
+    cache.show({
+      first,
+      last: Math.max(first, end - 1),
+      groups: groups === '' ? [0] : groups.split(',').map(Number),
+    })
+  }, [cache, revision, first, end, groups])
+}
+
+/** Opens the editor of a cell, which moves the active cell as it ends. The function stays the same. */
+function useEdit(
+  { cache, columns, onEdit }: GridProps,
+  { active, entry, enter }: CellRangeState,
+  rows: RowWindow,
+  shown: ColumnWindow,
+): GridProps['onPeek'] {
+  const onStep = useRef((_: Step): void => {})
+  onStep.current = (step) => {
+    const next = stepped(active, step, entry, { rows: cache.length, columns: columns.length })
+    enter(next.cell, next.entry)
+    rows.reveal(next.cell.row)
+    shown.reveal(next.cell.column)
+  }
+  return useCallback((row, column, cell) => onEdit(row, column, cell, (step) => onStep.current(step)), [onEdit])
+}
+
+/** Fills the cells over which the handle of the range is dragged, and selects them with the range. */
+function useRangeFill(
+  scroller: RefObject<HTMLDivElement | null>,
+  props: GridProps,
+  { range, select }: CellRangeState,
+  rows: RowWindow,
+): FillDrag {
+  const { cache, columns } = props
+  const onFill = (source: CellRange, target: CellRange): void => {
+    const { top, left, bottom, right } = unionOf(source, target)
+    select({ row: top, column: left }, { row: bottom, column: right })
+    props.onFill(source, target)
+  }
+  return useFillDrag(scroller, { rows, count: cache.length, columns, range, rowHeight, headerHeight, onFill })
+}
+
 export function Grid(props: GridProps) {
-  const { label, cache, revision, columns, selected, onSelect, onEdit, onPeek } = props
+  const { cache, columns, selected } = props
   const scroller = useRef<HTMLDivElement>(null)
   const activeId = useId()
   const count = cache.length
@@ -126,20 +179,11 @@ export function Grid(props: GridProps) {
   const shown = useColumnWindow(scroller, columns)
   const cells = useCellRange()
   const { active, activate } = cells
-  const { select, startRange } = useSelection(cache, selected, onSelect)
-  const width = (columns.at(-1)?.left ?? markerWidth) + (columns.at(-1)?.width ?? 0)
-
-  const groups = [...new Set(columns.slice(shown.first, shown.end).map(({ group }) => group))].join()
-  useEffect(() => {
-    cache.show({
-      first: rows.first,
-      last: Math.max(rows.first, rows.end - 1),
-      groups: groups === '' ? [0] : groups.split(',').map(Number),
-    })
-  }, [cache, revision, rows.first, rows.end, groups])
-
-  const edit = useCellHandler(cache, columns, activeId, onEdit)
-  const peek = useCellHandler(cache, columns, activeId, onPeek)
+  const { select, startRange } = useSelection(cache, selected, props.onSelect)
+  const width = widthOf(columns)
+  useShownRows(props, rows, shown)
+  const edit = useCellHandler(props, activeId, useEdit(props, cells, rows, shown))
+  const peek = useCellHandler(props, activeId, props.onPeek)
   const onKeyDown = (event: KeyboardEvent): void => {
     if (!isOfGrid(event) || rangeAction(event, props, cells)) return
     const perPage = Math.max(1, rows.end - rows.first - 12)
@@ -162,18 +206,17 @@ export function Grid(props: GridProps) {
       if (action) runFor(event, action)
     }
   }
-  // A cell that is not in view is not in the document.
-  const isActiveShown =
-    active.row >= rows.first && active.row < rows.end && active.column >= shown.first && active.column < shown.end
+  const fill = useRangeFill(scroller, props, cells, rows)
   return (
     <div
       className="data-grid"
       role="grid"
-      aria-label={label}
+      aria-label={props.label}
       aria-rowcount={count + 1}
       aria-colcount={columns.length + 1}
       aria-multiselectable="true"
-      aria-activedescendant={isActiveShown ? activeId : undefined}
+      // A cell that is not in view is not in the document.
+      aria-activedescendant={isWithin(active.row, rows) && isWithin(active.column, shown) ? activeId : undefined}
       tabIndex={0}
       ref={scroller}
       onKeyDown={onKeyDown}
@@ -208,12 +251,39 @@ export function Grid(props: GridProps) {
               onActivate={activate}
               onOpen={edit}
               onPeek={peek}
+              handleColumn={props.canFill && index === cells.range.bottom ? cells.range.right : null}
+              onFillStart={fill.onStart}
             />
           )
         })}
+        {fill.target !== null && <FillOutline target={fill.target} columns={columns} rows={rows} />}
       </div>
     </div>
   )
+}
+
+const widthOf = (columns: readonly Column[]): number =>
+  (columns.at(-1)?.left ?? markerWidth) + (columns.at(-1)?.width ?? 0)
+
+const isWithin = (at: number, { first, end }: { readonly first: number; readonly end: number }): boolean =>
+  at >= first && at < end
+
+interface FillOutlineProps {
+  readonly target: CellRange
+  readonly columns: readonly Column[]
+  readonly rows: RowWindow
+}
+
+function FillOutline({ target: { top, left, bottom, right }, columns, rows }: FillOutlineProps) {
+  const [first, last] = [columns[left], columns[right]]
+  if (!first || !last) return null
+  const style = {
+    left: first.left,
+    width: last.left + last.width - first.left,
+    top: rows.topOf(top),
+    height: rows.topOf(bottom + 1) - rows.topOf(top),
+  }
+  return <div className="data-fill-outline" aria-hidden="true" style={style} />
 }
 
 interface HeaderProps extends GridProps {

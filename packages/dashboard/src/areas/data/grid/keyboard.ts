@@ -1,4 +1,4 @@
-/** Where keys move the active cell of a grid. */
+/** Where keys move the active cell of a grid, also when they end an edit. */
 
 export interface ActiveCell {
   readonly row: number
@@ -42,4 +42,40 @@ export function moved(
   if (!target) return null
   const clamp = (value: number, max: number): number => Math.min(max, Math.max(0, value))
   return { row: clamp(target.row, lastRow), column: clamp(target.column, lastColumn) }
+}
+
+/** Where the active cell goes as an edit ends: by Enter, Shift Enter, Tab and Shift Tab. */
+export type Step = 'down' | 'up' | 'right' | 'left'
+
+/** The step of a key that ends an edit; null for other keys. */
+export function stepOf({ key, shiftKey }: { readonly key: string; readonly shiftKey: boolean }): Step | null {
+  if (key === 'Enter') return shiftKey ? 'up' : 'down'
+  if (key === 'Tab') return shiftKey ? 'left' : 'right'
+  return null
+}
+
+/**
+ * The cell beside one whose edit has ended. As in a spreadsheet, Enter after a series of Tab goes below the cell where
+ * the series began: `entry` is its column, null outside a series.
+ */
+export function stepped(
+  { row, column }: ActiveCell,
+  step: Step,
+  entry: number | null,
+  { rows, columns }: Pick<Bounds, 'rows' | 'columns'>,
+): { readonly cell: ActiveCell; readonly entry: number | null } {
+  const at = (nextRow: number, nextColumn: number): ActiveCell => ({
+    row: Math.min(rows - 1, Math.max(0, nextRow)),
+    column: Math.min(columns - 1, Math.max(0, nextColumn)),
+  })
+  switch (step) {
+    case 'down':
+      return { cell: at(row + 1, entry ?? column), entry: null }
+    case 'up':
+      return { cell: at(row - 1, column), entry: null }
+    case 'right':
+      return { cell: at(row, column + 1), entry: entry ?? column }
+    case 'left':
+      return { cell: at(row, column - 1), entry: entry ?? column }
+  }
 }

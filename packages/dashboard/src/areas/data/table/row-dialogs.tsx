@@ -38,6 +38,7 @@ export function RowDialogs(props: RowDialogsProps) {
       )}
       {conflict !== null && (
         <ConflictDialog
+          key={`${conflict.row.id} ${conflict.name}`}
           mine={{ [conflict.name]: conflict.value }}
           stored={conflict.stored}
           table={table}
@@ -46,7 +47,10 @@ export function RowDialogs(props: RowDialogsProps) {
             editing.closeConflict()
             props.onStale()
           }}
-          onOverwrite={() => editing.saveCell(conflict.row, conflict.name, conflict.value, conflict.stored?.version)}
+          onOverwrite={() => {
+            editing.closeConflict()
+            editing.saveCell(conflict.row, conflict.name, conflict.value, conflict.stored?.version)
+          }}
         />
       )}
       {(openId !== null || isNew) && (

@@ -94,6 +94,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
           onSelect={setSelected}
           onSort={(name) => url.set({ sort: nextSort(query.sort, name) })}
           {...clipboard.handlers}
+          canFill={canWrite}
           onResize={view.settings.resize}
           onEdit={editing.editCell}
           onOpen={editing.open}

@@ -4,6 +4,7 @@ import type { UrlState } from '../../../app/url-state.ts'
 import { useToasts } from '../../../design/toast.tsx'
 import { type CellEdit, isEditableInCell } from '../grid/cell-editor.tsx'
 import type { Column } from '../grid/columns.ts'
+import type { Step } from '../grid/keyboard.ts'
 import { Conflict, type Values } from '../record/writes.ts'
 import type { Row } from '../rows/row.ts'
 import type { RecordActions } from './use-record-actions.ts'
@@ -18,12 +19,13 @@ interface CellConflict {
 
 export interface Editing {
   readonly cell: CellEdit | null
+  /** The first of the changes that met another version. */
   readonly conflict: CellConflict | null
   /** Ids of the records to delete once that is confirmed. */
   readonly deleting: readonly string[]
   /** Values of a new record. */
   readonly initial: Values
-  editCell(row: Row, column: Column, cell: DOMRect): void
+  editCell(row: Row, column: Column, cell: DOMRect, onStep: (step: Step) => void): void
   saveCell(row: Row, name: string, value: unknown, version?: string): void
   closeCell(): void
   closeConflict(): void
@@ -41,21 +43,21 @@ export const focusGrid = (): void => document.querySelector<HTMLElement>('.data-
 export function useEditing(url: UrlState, actions: RecordActions, canWrite: boolean): Editing {
   const toasts = useToasts()
   const [cell, setCell] = useState<CellEdit | null>(null)
-  const [conflict, setConflict] = useState<CellConflict | null>(null)
+  const [conflicts, setConflicts] = useState<readonly CellConflict[]>([])
   const [deleting, setDeleting] = useState<readonly string[]>([])
   const [initial, setInitial] = useState<Values>(noValues)
 
   const open = useCallback((row: Row) => url.set({ row: row.id }), [url])
   const editCell = useCallback(
-    (row: Row, column: Column, at: DOMRect) => {
-      if (canWrite && isEditableInCell(column, row)) setCell({ row, column, cell: at })
+    (row: Row, column: Column, at: DOMRect, onStep: (step: Step) => void) => {
+      if (canWrite && isEditableInCell(column, row)) setCell({ row, column, cell: at, onStep })
       else open(row)
     },
     [canWrite, open],
   )
   return {
     cell,
-    conflict,
+    conflict: conflicts[0] ?? null,
     deleting,
     initial,
     editCell,
@@ -63,20 +65,21 @@ export function useEditing(url: UrlState, actions: RecordActions, canWrite: bool
     setDeleting,
     async saveCell(row, name, value, version) {
       setCell(null)
-      setConflict(null)
       focusGrid()
       try {
         await actions.saveCell(row, name, value, version)
       } catch (error) {
-        if (error instanceof Conflict) setConflict({ row, name, value, stored: error.stored })
-        else toasts.fail(`${name} was not saved`, error)
+        if (error instanceof Conflict) {
+          const { stored } = error
+          setConflicts((all) => [...all, { row, name, value, stored }])
+        } else toasts.fail(`${name} was not saved`, error)
       }
     },
     closeCell() {
       setCell(null)
       focusGrid()
     },
-    closeConflict: () => setConflict(null),
+    closeConflict: () => setConflicts((all) => all.slice(1)),
     insert(values) {
       setInitial(values)
       url.set({ new: '1', row: null })

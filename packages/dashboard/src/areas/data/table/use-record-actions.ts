@@ -3,6 +3,7 @@ import { useMemo } from 'react'
 import type { MenuActions } from '../../../design/menu.tsx'
 import { type Toasts, useToasts } from '../../../design/toast.tsx'
 import type { TableAddress } from '../location.ts'
+import { WriteQueue } from '../record/write-queue.ts'
 import { Conflict, deleteRecords, getRecord, insertRecord, updateRecord, type Values } from '../record/writes.ts'
 import type { Row } from '../rows/row.ts'
 import type { RowCache } from '../rows/row-cache.ts'
@@ -40,6 +41,13 @@ export interface RecordActions {
 export function useRecordActions(address: TableAddress, cache: RowCache): RecordActions {
   const toasts = useToasts()
   return useMemo(() => {
+    const queue = new WriteQueue()
+    const update = (row: Pick<Row, 'id' | 'version'>, values: Values): Promise<Row> =>
+      queue.write(row, Object.keys(values), (version) => updateRecord(address, { id: row.id, version }, values))
+    const restore = (row: Row, before: Values): Promise<Row> => {
+      if (queue.hasChanged(row, Object.keys(before))) throw new Error('It was changed again. It was not undone.')
+      return update(row, before)
+    }
     const undo = async (work: () => Promise<unknown>): Promise<void> => {
       try {
         await work()
@@ -61,8 +69,7 @@ export function useRecordActions(address: TableAddress, cache: RowCache): Record
         durationMs: undoMs,
         action: {
           label: 'Undo',
-          run: () =>
-            void undo(() => (isComputed ? updateRecord(address, row, before) : deleteRecords(address, [row.id]))),
+          run: () => void undo(async () => (isComputed ? restore(row, before) : deleteRecords(address, [row.id]))),
         },
       })
     }
@@ -70,7 +77,7 @@ export function useRecordActions(address: TableAddress, cache: RowCache): Record
       saved,
       async saveCell(row, name, value, version = row.version) {
         const before = { [name]: row.values[name] ?? null }
-        saved(await updateRecord(address, { id: row.id, version }, { [name]: value }), before)
+        saved(await update({ id: row.id, version }, { [name]: value }), before)
       },
       async remove(ids) {
         const kept = ids.length <= undoneDeletesMax ? await Promise.all(ids.map((id) => getRecord(address, id))) : []
