@@ -7,7 +7,7 @@ import { createEffectNumbers } from './effect-numbers.ts'
 import { log } from './log-lines.ts'
 import { createMailSender } from './mail-sender.ts'
 import type { MailTemplates } from './mail-templates.ts'
-import { createKv, createPush, createVector, type Post } from './platform-clients.ts'
+import { createKv, createPush, createVector, type Post, type Posts } from './platform-clients.ts'
 import { createServerFetch, type SendRequest, type ServerFetchParts } from './server-requests.ts'
 import { createTransactionJobs } from './transaction-jobs.ts'
 
@@ -65,6 +65,7 @@ export function createContext(parts: ContextParts): AnyContext {
     (...names: []) =>
       jobs.within(client().db(...names)) as ReturnType<Client['db']>
   const post: Post = (path, body) => asService().request('POST', path, { body })
+  const posts: Posts = { write: post, read: (path, body) => effects.reading(() => post(path, body)) }
   const logAt = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string, fields?: object) =>
     log(id, level, message, fields)
   return {
@@ -72,8 +73,8 @@ export function createContext(parts: ContextParts): AnyContext {
     service: { db: databasesOf(asService) as CallerContext['db'] },
     auth: given.auth as Context['auth'],
     files: (bucket) => asService().files(bucket),
-    kv: (namespace) => createKv(post, namespace),
-    vector: (index) => createVector(post, index),
+    kv: (namespace) => createKv(posts, namespace),
+    vector: (index) => createVector(posts, index),
     push: createPush(post),
     mail: createMailSender(post, mailTemplates),
     enqueue: async (queue, input, options = {}) => {

@@ -5,30 +5,36 @@ import type { KeyValueStore, PushSender, VectorIndex } from '../config/sections/
 /** Sends JSON to the server and returns the JSON of the answer. */
 export type Post = <T = unknown>(path: string, body: unknown) => Promise<T>
 
-export function createKv(post: Post, namespace: string): KeyValueStore {
+/** How the clients below send what changes something and what does not. */
+export interface Posts {
+  readonly write: Post
+  readonly read: Post
+}
+
+export function createKv({ write, read }: Posts, namespace: string): KeyValueStore {
   const path = `/api/kv/${encodeURIComponent(namespace)}`
   return {
     async get(key) {
-      return (await post<{ value: unknown }>(path, { action: 'get', key })).value
+      return (await read<{ value: unknown }>(path, { action: 'get', key })).value
     },
     async set(key, value, { ttl } = {}) {
-      await post(path, { action: 'set', key, value, ...(ttl && { ttl: parseDuration(ttl) / 1000 }) })
+      await write(path, { action: 'set', key, value, ...(ttl && { ttl: parseDuration(ttl) / 1000 }) })
     },
     async delete(key) {
-      await post(path, { action: 'delete', key })
+      await write(path, { action: 'delete', key })
     },
-    list: (options = {}) => post(path, { action: 'list', ...options }),
+    list: (options = {}) => read(path, { action: 'list', ...options }),
   }
 }
 
-export function createVector(post: Post, index: string): VectorIndex {
+export function createVector({ write, read }: Posts, index: string): VectorIndex {
   const path = `/api/vector/${encodeURIComponent(index)}`
   return {
-    upsert: (vectors) => post(path, { action: 'upsert', vectors }),
-    insert: (vectors) => post(path, { action: 'insert', vectors }),
-    search: (query) => post(path, { action: 'search', ...query }),
-    getByIds: (ids) => post(path, { action: 'getByIds', ids }),
-    delete: (ids) => post(path, { action: 'delete', ids }),
+    upsert: (vectors) => write(path, { action: 'upsert', vectors }),
+    insert: (vectors) => write(path, { action: 'insert', vectors }),
+    search: (query) => read(path, { action: 'search', ...query }),
+    getByIds: (ids) => read(path, { action: 'getByIds', ids }),
+    delete: (ids) => write(path, { action: 'delete', ids }),
   }
 }
 

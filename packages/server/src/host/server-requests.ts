@@ -46,7 +46,7 @@ export const createServerFetch = ({ url, as, sendRequest, effects, onResponse }:
   (async (target: string, init: RequestInit = {}) => {
     init.signal?.throwIfAborted()
     const { method = 'GET' } = init
-    const effect = method === 'GET' || method === 'HEAD' ? undefined : effects.next()
+    const effect = effects.ofRequest(method)
     const response = sendRequest(as, {
       method,
       ...(effect !== undefined && { effect }),
