@@ -120,7 +120,7 @@ export const httpErrors = {
   },
   'quota-exceeded': {
     status: 413,
-    meaning: 'The file would exceed the quota of the bucket or of the user.',
+    meaning: 'The files of a bucket or user, a vector index or the writes of a job would exceed their maximum.',
     retry: 'no',
   },
   'unsupported-media-type': {

@@ -42,6 +42,15 @@ export const functionJobsListedMax = 200
 /** Runs of a schedule that its list contains. */
 export const scheduleRunsListed = 10
 
+// Effects
+/**
+ * Writes of one attempt, whose responses are stored until the job is done: more than one after the other can make in
+ * the longest time of a function.
+ */
+export const functionEffectsMax = 100_000
+/** Characters of these responses, each counted up to the size in which it is stored. */
+export const functionEffectChars = 256 * MiB
+
 // Retries
 /** Attempts after the first by default: with the pauses about ten minutes. */
 export const functionRetries = 8

@@ -16,6 +16,7 @@ import { createDurations, type Durations, requestBounds } from '../../../http/du
 import type { RunInternally } from '../../../http/internal-request.ts'
 import { redactValue } from '../secrets/redaction.ts'
 import { type Counts, type CountsDeps, createCounts } from './counts.ts'
+import { createEffectBounds } from './effect-bounds.ts'
 import { faultOf } from './failures.ts'
 
 /** Who acts where `ctx` goes past the access rules. */
@@ -79,24 +80,28 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
   const durationsOf = (name: string): Durations =>
     durations.getOrInsertComputed(name, () => createDurations(requestBounds))
 
-  const answer =
-    ({ name, caller, requestId, effects }: FunctionCall) =>
-    async (content: HostRequest, as: 'caller' | 'service', signal: AbortSignal): Promise<HostResponse> => {
+  function answer({ name, caller, requestId, effects }: FunctionCall) {
+    const bounds = createEffectBounds()
+    return async (content: HostRequest, as: 'caller' | 'service', signal: AbortSignal): Promise<HostResponse> => {
       const { method, path, headers, body, effect } = content
-      return hostResponseOf(
-        await run({
-          method,
-          target: path,
-          headers,
-          body: body as string | Uint8Array<ArrayBuffer> | null,
-          caller: as === 'caller' && caller ? caller : functionsCaller,
-          requestId: requestIdOf(name, requestId),
-          effectKey: effects !== undefined && effect !== undefined ? `${effects}:${effect}` : undefined,
-          functionName: name,
-          signal,
-        }),
-      )
+      const effectKey = effects !== undefined && effect !== undefined ? `${effects}:${effect}` : undefined
+      const perform = async (): Promise<HostResponse> =>
+        hostResponseOf(
+          await run({
+            method,
+            target: path,
+            headers,
+            body: body as string | Uint8Array<ArrayBuffer> | null,
+            caller: as === 'caller' && caller ? caller : functionsCaller,
+            requestId: requestIdOf(name, requestId),
+            effectKey,
+            functionName: name,
+            signal,
+          }),
+        )
+      return effectKey === undefined ? perform() : bounds.run(perform)
     }
+  }
 
   const writeLine =
     ({ name, requestId }: FunctionCall) =>
