@@ -108,10 +108,8 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
   const sockets = socketsOf(context, users)
   const subscriptions = keep(subscriptionsOf(shared, records, sockets))
   const rooms = keep(roomsOf(shared, { run, push, sockets }))
-  const vector = keep(
-    createVectors({ sql: engines.sql, vectors: engines.vectors, limits: shared.limits, log: context.log }),
-  )
-  const kv = keep(createKv({ sql: engines.sql, namespaces: () => context.config.kv, ...common(context) }))
+  const vector = keep(vectorsOf(shared, records))
+  const kv = keep(kvOf(shared, records))
   const sqlDatabases = keep(openSqlDatabases(engines.sandboxes))
   const analytics = keep(
     await openAnalytics({
@@ -210,6 +208,11 @@ const recordsOf = (
     limits,
     ...common(context),
   })
+
+const vectorsOf = ({ context, engines, limits }: Shared, { trimEffectsOf }: Records): Feature =>
+  createVectors({ ...common(context), sql: engines.sql, vectors: engines.vectors, limits, trimEffectsOf })
+const kvOf = ({ context, engines }: Shared, { trimEffectsOf }: Records): Feature =>
+  createKv({ ...common(context), sql: engines.sql, namespaces: () => context.config.kv, trimEffectsOf })
 
 const pushOf = ({ context, engines }: Shared, lockActiveUser: PushDeps['lockActiveUser']): Promise<Push> =>
   createPush({

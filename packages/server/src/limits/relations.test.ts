@@ -57,6 +57,11 @@ const below: [string, number, number][] = [
   ['a lock is given up before the statement is', postgres.postgresLockMs, postgres.statementTimeoutMs],
   ['reads leave connections to transactions', postgres.postgresSharedConnectionsMax, postgres.postgresConnectionsMax],
   ['Redis retries start below their longest pause', redis.redisRetryMinMs, redis.redisRetryMaxMs],
+  [
+    'the ids of a request to a vector index are stored whole as the result of an effect',
+    resources.vectorBatchMax * (resources.vectorIdBytesMax + 1) - 1,
+    writes.effectResultCharsMax,
+  ],
   ['a log is checkpointed before writers wait for it', sqlite.walInstanceCheckpointBytes, sqlite.walCheckpointBytes],
   ['a young change survives trimming by size', sqlite.changesKeptMinMs, sqlite.changesRetentionMs],
   ['a part fits into an upload', storage.partBytesMax, storage.fileBytesMax],

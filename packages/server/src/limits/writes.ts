@@ -73,6 +73,8 @@ export const recomputedRowsMax = 200
 export const recomputedChars = MiB
 
 // Effects of jobs
+/** Result of an effect that is stored: the ids of the vectors that one request writes. */
+export const effectResultCharsMax = 64 * KiB
 /** How long responses of jobs' writes are kept at least: an attempt that has lost its lease repeats none. */
 export const effectKeptMinMs = 60 * 60 * 1000
 /** Pages of stored responses that one run of the housekeeping looks at per database. */

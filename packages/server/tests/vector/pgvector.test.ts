@@ -58,7 +58,12 @@ describe.if(serverUrl !== '')('pgvector', () => {
       metadata: JSON.stringify({ n: x }),
       namespace: '',
     }))
-    await createVectorWrites(tables).put(index, vectors, { replaces: true, sizeMax: 10 })
+    await createVectorWrites(tables).put(
+      index,
+      vectors,
+      { replaces: true, sizeMax: 10 },
+      { effectKey: undefined, nowMs: 0 },
+    )
     const pgvector = createPgvector(tables.database, rows, log, 2)
     expect(await pgvector.find()).toBe(true)
     const names = async () =>

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '../../src/base/log.ts'
 import { openSql } from '../../src/engines/open.ts'
+import type { Effect } from '../../src/engines/sql/effects.ts'
 import { preparePlatformTables } from '../../src/engines/sql/platform-tables.ts'
 import type { Sql } from '../../src/engines/sql/sql.ts'
 import {
@@ -19,6 +20,8 @@ import { engines, type Storage } from '../harness/engines.ts'
 
 const definition = { dimensions: 2, metric: 'euclidean', metadataIndexes: ['lang', 'n'], engine: 'memory' } as const
 const deletionsKept = 5
+/** A write that is no effect of a job. */
+const own: Effect = { effectKey: undefined, nowMs: 0 }
 const free = { replaces: true, sizeMax: Number.POSITIVE_INFINITY }
 
 for (const engine of engines)
@@ -75,18 +78,18 @@ for (const engine of engines)
     test('[VEC-22] changes are read in order, in pages of any length', async () => {
       const index = await prepare('ordered')
       expect(await readAll(index, 0)).toEqual({ found: [], version: 0 })
-      await writes.put(index, [vector('a', 1, { lang: 'en', n: [1] }), vector('b', 2, { n: 2 }, 'x')], free)
-      await writes.put(index, [vector('c', 3), vector('a', 4, { lang: null, n: false })], free)
+      await writes.put(index, [vector('a', 1, { lang: 'en', n: [1] }), vector('b', 2, { n: 2 }, 'x')], free, own)
+      await writes.put(index, [vector('c', 3), vector('a', 4, { lang: null, n: false })], free, own)
       const all = ['[2,2,2,"x",[null,2]]', '[3,3,3,"",[null,null]]', '[1,4,4,"",[null,false]]']
       for (const rowsMax of [1, 2, 3, 4, 1000])
         expect(await readAll(index, 0, rowsMax)).toEqual({ found: all, version: 4 })
       expect(await readAll(index, 3)).toEqual({ found: all.slice(2), version: 4 })
       expect(await readAll(index, 4)).toEqual({ found: [], version: 4 })
-      expect(await writes.remove(index, ['b', 'unknown'])).toEqual(['b'])
+      expect(await writes.remove(index, ['b', 'unknown'], own)).toEqual(['b'])
       expect(await readAll(index, 4)).toEqual({ found: ['[2,5,null,"",[null,null]]'], version: 5 })
       expect((await readAll(index, 0))?.found).toEqual(all.slice(1))
       // An id that is written again after a deletion gets a new key.
-      await writes.put(index, [vector('b', 9)], free)
+      await writes.put(index, [vector('b', 9)], free, own)
       expect(await readAll(index, 5)).toEqual({ found: ['[4,6,9,"",[null,null]]'], version: 6 })
     })
 
@@ -97,9 +100,10 @@ for (const engine of engines)
         index,
         ids.map((id, at) => vector(id, at)),
         free,
+        own,
       )
       expect(await rows.readChanges(index, 13, 0, 10)).toBeNull()
-      for (const id of ids.slice(0, 10)) await writes.remove(index, [id])
+      for (const id of ids.slice(0, 10)) await writes.remove(index, [id], own)
       // 22 changes; the deletions up to change 17 have been trimmed.
       expect(await rows.readChanges(index, 12, 0, 10)).toBeNull()
       expect(await rows.readChanges(index, 16, 0, 10)).toBeNull()
@@ -121,6 +125,7 @@ for (const engine of engines)
           index,
           ids.map((id) => vector(id, 1)),
           { replaces: true, sizeMax },
+          own,
         )
       await put(2, 'a', 'b')
       await expect(put(2, 'b', 'c')).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })

@@ -121,18 +121,18 @@ export function createKvEndpoint(deps: KvEndpointDeps): Endpoint {
     errors: [404, 429],
     async handle(call) {
       const namespace = authorize(call, namespaces())
-      const { body: command } = call
+      const { body: command, effectKey } = call
       switch (command.action) {
         case 'get':
           // The stored text is sent unchanged.
           return jsonText(`{"value":${(await entries.find(namespace.name, command.key)) ?? 'null'}}`)
         case 'set': {
           const value = formatValue(command.value, namespace.valueBytesMax)
-          await entries.put(namespace, command.key, value, command.ttl ?? null)
+          await entries.put({ namespace, key: command.key, effectKey }, value, command.ttl ?? null)
           return done
         }
         case 'delete':
-          await entries.remove(namespace, command.key)
+          await entries.remove({ namespace, key: command.key, effectKey })
           return done
         case 'list':
           return listKeys(namespace, command, cursors, deps)

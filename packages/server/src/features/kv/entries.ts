@@ -5,14 +5,16 @@
 import type { Clock } from '../../base/clock.ts'
 import { findPrefixEnd } from '../../base/text/text.ts'
 import type { KvNamespace } from '../../config/sections/kv/kv.ts'
+import { writeEffect } from '../../engines/sql/effects.ts'
 import { type PlatformStep, platformTable, preparePlatformTables } from '../../engines/sql/platform-tables.ts'
-import type { Sql } from '../../engines/sql/sql.ts'
+import type { Reader, Sql, Transaction } from '../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import { createResponsesTable } from '../../engines/sql/stored-responses.ts'
 import { rateLimited } from '../../errors.ts'
 import { kvSweepRowsMax } from '../../limits/resources.ts'
 
 /** Declared namespaces cannot start with an underscore. */
-const kvNamespace = '_kv'
+export const kvNamespace = '_kv'
 const table = platformTable(kvNamespace, 'entries')
 
 /** Times are milliseconds since 1970. The value is the last column: columns behind a large one are slow to read. */
@@ -25,10 +27,16 @@ const steps: readonly PlatformStep[] = [
       sql`CREATE INDEX entries_expiry ON ${target(table)} (expires_at) WHERE expires_at IS NOT NULL`,
     ]
   },
+  (dialect) => createResponsesTable(kvNamespace, dialect),
 ]
 
-/** The part of a namespace's configuration that writes use. */
-type Written = Pick<KvNamespace, 'name' | 'writeIntervalMs'>
+/** A key to write. */
+export interface WrittenKey {
+  readonly namespace: Pick<KvNamespace, 'name' | 'writeIntervalMs'>
+  readonly key: string
+  /** Of a job: a write with the key of an earlier one changes nothing. */
+  readonly effectKey: string | undefined
+}
 
 export interface KeyRange {
   readonly prefix: string
@@ -51,9 +59,9 @@ export interface Entries {
   /** The value as JSON; null if absent. */
   find(namespace: string, key: string): Promise<string | null>
   /** `value` is JSON. Throws 429, without a change, within the namespace's interval after another write. */
-  put(namespace: Written, key: string, value: string, ttlSeconds: number | null): Promise<void>
+  put(written: WrittenKey, value: string, ttlSeconds: number | null): Promise<void>
   /** Throws as `put`. Removing an absent key counts as a write as well. */
-  remove(namespace: Written, key: string): Promise<void>
+  remove(written: WrittenKey): Promise<void>
   /** In order of code points. */
   list(namespace: string, range: KeyRange): Promise<{ keys: readonly string[]; hasMore: boolean }>
   /** As `list`, with what an administrator sees of each entry. */
@@ -100,29 +108,36 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
     return sql`WHERE ${join(conditions, ' AND ')} ORDER BY key LIMIT ${limit + 1}`
   }
 
+  const write = async ({ effectKey }: WrittenKey, work: (tx: Transaction) => Promise<void>): Promise<void> => {
+    const once = { effectKey, nowMs: clock.now() }
+    await writeEffect({ database, namespace: kvNamespace }, once, async (tx) => {
+      await work(tx)
+      return ''
+    })
+  }
+
   /**
    * The writing statement checks the interval on the current row, so only one of several concurrent writes succeeds. A
    * last write that is at least an interval in the future came from a clock that was set back, and blocks nothing.
    */
-  async function write(
-    { name, writeIntervalMs }: Written,
-    key: string,
+  async function store(
+    tx: Transaction,
+    { namespace: { name, writeIntervalMs }, key }: WrittenKey,
     value: string | null,
     lifetimeMs: number | null,
   ): Promise<void> {
     const nowMs = clock.now()
     const expiresAtMs = lifetimeMs === null ? null : nowMs + lifetimeMs
-    const upsert = sql`INSERT INTO ${entries} AS ${stored} (namespace, key, written_at, expires_at, value)
+    const written = await tx.run(sql`INSERT INTO ${entries} AS ${stored} (namespace, key, written_at, expires_at, value)
       VALUES (${name}, ${key}, ${nowMs}, ${expiresAtMs}, ${value})
       ON CONFLICT (namespace, key) DO UPDATE
         SET written_at = excluded.written_at, expires_at = excluded.expires_at, value = excluded.value
-        WHERE abs(excluded.written_at - ${stored}.written_at) >= ${writeIntervalMs}`
-    const written = await database.write((tx) => tx.run(upsert))
-    if (written === 0) throw rateLimited((await findWaitMs(name, key, writeIntervalMs)) / 1000)
+        WHERE abs(excluded.written_at - ${stored}.written_at) >= ${writeIntervalMs}`)
+    if (written === 0) throw rateLimited((await findWaitMs(tx, name, key, writeIntervalMs)) / 1000)
   }
 
-  async function findWaitMs(namespace: string, key: string, intervalMs: number): Promise<number> {
-    const [row] = await database.all<{ written_at: unknown }>(
+  async function findWaitMs(on: Reader, namespace: string, key: string, intervalMs: number): Promise<number> {
+    const [row] = await on.all<{ written_at: unknown }>(
       sql`SELECT written_at FROM ${entries} WHERE ${at(namespace, key)}`,
     )
     return row ? Number(row.written_at) + intervalMs - clock.now() : 0
@@ -138,14 +153,16 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
       return row?.value ?? null
     },
 
-    put: (namespace, key, value, ttlSeconds) =>
-      write(namespace, key, value, ttlSeconds === null ? null : ttlSeconds * 1000),
+    put: (written, value, ttlSeconds) =>
+      write(written, (tx) => store(tx, written, value, ttlSeconds === null ? null : ttlSeconds * 1000)),
 
-    async remove(namespace, key) {
-      // Without an interval the time of the last write need not be kept.
-      if (namespace.writeIntervalMs > 0) return write(namespace, key, null, namespace.writeIntervalMs)
-      await database.write((tx) => tx.run(sql`DELETE FROM ${entries} WHERE ${at(namespace.name, key)}`))
-    },
+    remove: (written) =>
+      write(written, async (tx) => {
+        const { namespace, key } = written
+        // Without an interval the time of the last write need not be kept.
+        if (namespace.writeIntervalMs > 0) return store(tx, written, null, namespace.writeIntervalMs)
+        await tx.run(sql`DELETE FROM ${entries} WHERE ${at(namespace.name, key)}`)
+      }),
 
     async list(namespace, range) {
       const { limit } = range

@@ -6,14 +6,16 @@ import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
 import { createBrowseEndpoints } from './browse-endpoints.ts'
 import { createKvEndpoint, type KvEndpointDeps } from './endpoints.ts'
-import { createEntries } from './entries.ts'
+import { createEntries, kvNamespace } from './entries.ts'
 
 export interface KvDeps extends Omit<KvEndpointDeps, 'entries'> {
   readonly sql: Sql
   readonly clock: Clock
+  /** Called once the namespace has a table of results of effects, which the caller trims from then on. */
+  readonly trimEffectsOf: (namespace: string) => void
 }
 
-export function createKv({ sql, clock, ...served }: KvDeps): Feature {
+export function createKv({ sql, clock, trimEffectsOf, ...served }: KvDeps): Feature {
   const entries = createEntries(sql, clock)
   let prepared: Promise<void> | null = null
 
@@ -29,6 +31,7 @@ export function createKv({ sql, clock, ...served }: KvDeps): Feature {
         throw error
       })
       await prepared
+      trimEffectsOf(kvNamespace)
     },
 
     jobs: [

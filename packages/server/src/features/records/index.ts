@@ -104,6 +104,8 @@ export interface Records extends Feature {
   platformEventWriter(log: { readonly namespace: string; readonly table: string }): PlatformEventWriter
   /** Appends to the change log of another feature's namespace, which this feature trims from now on. */
   platformLog(namespace: string): AppendPlatformChange
+  /** Trims the stored results of effects in another feature's namespace from now on; its table exists. */
+  trimEffectsOf(namespace: string): void
 }
 
 interface JobsOfTransactions {
@@ -135,8 +137,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const totals = createTotals(clock, deps.changes)
   const aggregates = createAggregates(deps)
   const feed = new ChangeFeed({ ...deps, findRows: createFindRows(deps.storedNamespaces) })
-  const platformLogs = new Set<string>()
-  const trimmer = createTrimmer({ ...deps, platformLogs: () => platformLogs, jobs })
+  const trimmer = createTrimmer({ ...deps, jobs })
   const samples = createReadSamples()
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)
@@ -214,8 +215,9 @@ export function createRecords(deps: RecordsDeps): Records {
       const onCommitted = feed.wake.bind(feed)
       return createPlatformEventWriter({ log, database, onCommitted, nowMs: () => clock.now() })
     },
+    trimEffectsOf: trimmer.addEffects,
     platformLog(namespace) {
-      platformLogs.add(namespace)
+      trimmer.addLog(namespace)
       const address = { namespace, instanceId: null }
       const database = sql.database(address)
       const wake = (): void => feed.wake(address, database)

@@ -1,6 +1,7 @@
 /** HTTP endpoint of vector indexes: one path, seven actions. */
 import { z } from 'zod'
 import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
+import type { Clock } from '../../base/clock.ts'
 import { notFound } from '../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
@@ -43,9 +44,16 @@ export interface VectorEndpointDeps {
   readonly rows: VectorRows
   readonly writes: VectorWrites
   readonly queries: VectorQueries
+  readonly clock: Clock
 }
 
-export function createVectorEndpoints({ indexes, rows, writes, queries }: VectorEndpointDeps): readonly Endpoint[] {
+export function createVectorEndpoints({
+  indexes,
+  rows,
+  writes,
+  queries,
+  clock,
+}: VectorEndpointDeps): readonly Endpoint[] {
   /** Checks the scope before the index, so that 401 does not reveal whether an index exists. */
   function getIndex({ params, caller, body }: Call<unknown, VectorCommand>): ServedIndex {
     const { index: name = '' } = params
@@ -82,17 +90,19 @@ export function createVectorEndpoints({ indexes, rows, writes, queries }: Vector
       async handle(call) {
         const index = getIndex(call)
         const { stored, searcher, sizeMax } = index
-        const { body: command } = call
+        const { body: command, effectKey } = call
+        const effect = { effectKey, nowMs: clock.now() }
         switch (command.action) {
           case 'upsert':
           case 'insert': {
             const vectors = parseVectors(command.vectors, command.namespace ?? '', stored.definition)
-            await writes.put(stored, vectors, { replaces: command.action === 'upsert', sizeMax })
+            const options = { replaces: command.action === 'upsert', sizeMax }
+            const ids = await writes.put(stored, vectors, options, effect)
             searcher.notice()
-            return json({ ok: true, count: vectors.length, ids: vectors.map(({ id }) => id) })
+            return json({ ok: true, count: ids.length, ids })
           }
           case 'delete': {
-            const ids = await writes.remove(stored, [...new Set(command.ids)])
+            const ids = await writes.remove(stored, [...new Set(command.ids)], effect)
             searcher.notice()
             return json({ ok: true, count: ids.length, ids })
           }

@@ -1,4 +1,5 @@
 /** The vector feature: wires indexes to tables, search engines and the endpoint. */
+import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { VectorIndexDefinition } from '../../config/sections/vector/vector.ts'
 import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
@@ -19,6 +20,9 @@ export interface VectorDeps {
   /** In-memory copies of vectors, for searches. */
   readonly vectors: Vectors
   readonly limits: ResponseLimits
+  /** Called once the namespace has a table of results of effects, which the caller trims from then on. */
+  readonly trimEffectsOf: (namespace: string) => void
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -33,7 +37,7 @@ export async function checkVectors(sql: Sql, definitions: ReadonlyMap<string, Ve
   await checkIndexes([...definitions.values()])
 }
 
-export function createVectors({ sql, vectors, limits, log }: VectorDeps): Feature {
+export function createVectors({ sql, vectors, limits, trimEffectsOf, clock, log }: VectorDeps): Feature {
   const tables = createVectorTables(sql)
   const rows = createVectorRows(tables)
   const pgvector = createPgvector(tables.database, rows, log)
@@ -45,7 +49,11 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
       rows,
       writes: createVectorWrites(tables),
       queries: createQueries(rows, limits),
+      clock,
     }),
-    configure: ({ vector: definitions }) => indexes.configure([...definitions.values()]),
+    async configure({ vector: definitions }) {
+      await indexes.configure([...definitions.values()])
+      if (definitions.size > 0) trimEffectsOf(vectorNamespace)
+    },
   }
 }

@@ -5,6 +5,7 @@ import type { Dialect, TableRef } from '../../engines/sql/dialect.ts'
 import { type PlatformStep, platformTable } from '../../engines/sql/platform-tables.ts'
 import type { Database, Reader, Sql, Transaction } from '../../engines/sql/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import { createResponsesTable } from '../../engines/sql/stored-responses.ts'
 
 /** Declared namespaces cannot start with an underscore. */
 export const vectorNamespace = '_vector'
@@ -19,6 +20,7 @@ export const vectorTableSteps: readonly PlatformStep[] = [
       number BIGINT NOT NULL UNIQUE, dimensions BIGINT NOT NULL, metric TEXT NOT NULL, version BIGINT NOT NULL,
       forgotten BIGINT NOT NULL, last_key BIGINT NOT NULL, size BIGINT NOT NULL)`,
   ],
+  (dialect) => createResponsesTable(vectorNamespace, dialect),
 ]
 
 /** A stored index, ready for statements. */

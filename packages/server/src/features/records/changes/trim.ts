@@ -1,18 +1,16 @@
 /**
- * Retention of the change log and of stored idempotency responses: both are bounded by age, the log by size as well.
- * Each step deletes a bounded number of rows and bytes. A row with a future timestamp was written under a clock that
- * was ahead; its timestamp is set to the current time, since it would otherwise be kept until then.
+ * Retention of the change log, which is bounded by age and size. Each step deletes a bounded number of rows and bytes.
  */
 import type { TableRef } from '../../../engines/sql/dialect.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { clampFuture } from '../../../engines/sql/trim-rows.ts'
 import {
   changeOverheadBytes,
   changesCountRowsMax,
   changesKeptMinMs,
   changesTrimBytesMax,
   changesTrimRowsMax,
-  clockSkewMs,
 } from '../../../limits/sqlite.ts'
 import { changeLog } from './changes.ts'
 
@@ -63,17 +61,6 @@ export async function mayBeTrimmed(
 ): Promise<boolean> {
   if (nowMs - atMs < changesKeptMinMs / 2) return false
   return database.dialect.logView.isBeyond(await findTrimmed(database, namespace), snapshot)
-}
-
-/** Sets future timestamps to the current time; `table` has the columns `seq` and `at`. Returns the number of rows. */
-async function clampFuture(database: Database, table: SqlText, nowMs: number): Promise<number> {
-  const ahead = sql`at > ${nowMs + clockSkewMs}`
-  const [found] = await database.all(sql`SELECT seq FROM ${table} WHERE ${ahead} LIMIT 1`)
-  if (!found) return 0
-  return database.write((tx) =>
-    tx.run(sql`UPDATE ${table} SET at = ${nowMs} WHERE seq IN (
-      SELECT seq FROM ${table} WHERE ${ahead} ORDER BY at LIMIT ${changesTrimRowsMax})`),
-  )
 }
 
 /** Rows to delete, in order, `rows` at most. */
@@ -187,28 +174,5 @@ export async function trimLog(
   for (let removed = { rows: 1, bytes: 0 }; removed.rows > 0 && bytes > bytesMax && !signal?.aborted; ) {
     removed = await trim.removeOldest(bytes - bytesMax, nowMs)
     bytes -= removed.bytes
-  }
-}
-
-/** Deletes rows before a time from a table with the columns `seq` and `at`; of these the ones of `only`. */
-export async function trimByTime(
-  database: Database,
-  table: SqlText,
-  {
-    beforeMs,
-    nowMs,
-    only = sql`TRUE`,
-    signal,
-  }: { beforeMs: number; nowMs: number; only?: SqlText; signal: AbortSignal | undefined },
-): Promise<void> {
-  while (!signal?.aborted && (await clampFuture(database, table, nowMs)) === changesTrimRowsMax);
-  const old = sql`at < ${beforeMs} AND ${only}`
-  for (let removed = changesTrimRowsMax; removed === changesTrimRowsMax && !signal?.aborted; ) {
-    const [found] = await database.all(sql`SELECT seq FROM ${table} WHERE ${old} LIMIT 1`)
-    if (!found) return
-    removed = await database.write((tx) =>
-      tx.run(sql`DELETE FROM ${table} WHERE seq IN (
-        SELECT seq FROM ${table} WHERE ${old} ORDER BY at LIMIT ${changesTrimRowsMax})`),
-    )
   }
 }

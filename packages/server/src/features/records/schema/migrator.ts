@@ -9,6 +9,7 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { Database, DatabaseAddress, Sql, SqlRow, Transaction } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { createResponsesTable } from '../../../engines/sql/stored-responses.ts'
 import { searchFillRows } from '../../../limits/sqlite.ts'
 import type { Table } from '../../../query/table.ts'
 import {
@@ -21,7 +22,6 @@ import {
 import { createTrimState } from '../changes/trim.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { searchColumnOf } from '../search/search-column.ts'
-import { createResponsesTable } from '../writes/idempotency.ts'
 import {
   conflictOf,
   createPlan,

@@ -6,9 +6,10 @@
  */
 import { type Caller, callerKey } from '../../../access/caller.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
-import type { Dialect, TableRef } from '../../../engines/sql/dialect.ts'
+import { storedKeyOf } from '../../../engines/sql/effects.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
-import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { findResponse, responsesTable, storeResponse } from '../../../engines/sql/stored-responses.ts'
 import { ApiError, conflict, invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { textOf } from '../../../http/replies/reply.ts'
@@ -16,20 +17,6 @@ import { idempotencyKeyCharsMax } from '../../../limits/api.ts'
 import { idempotencyResponseCharsMax } from '../../../limits/writes.ts'
 import type { StoredBody } from './replay.ts'
 import { toResponse, type WriteResponse } from './response.ts'
-
-/** Stored responses of a namespace and all its instances; the key includes the path. */
-const responsesOf = (namespace: string): TableRef => ({ namespace, name: '_idempotency', perInstance: false })
-
-/** `at` in milliseconds since 1970; `key` and `fingerprint` are SHA-256. */
-export const createResponsesTable = (namespace: string, dialect: Dialect): SqlText[] => [
-  sql`CREATE TABLE IF NOT EXISTS ${dialect.target(responsesOf(namespace))} (${join(dialect.logHead, ', ')},
-    key TEXT NOT NULL UNIQUE, at BIGINT NOT NULL, fingerprint TEXT NOT NULL, status INTEGER NOT NULL, body TEXT)`,
-  sql`CREATE INDEX IF NOT EXISTS "_idempotency_at" ON ${dialect.target(responsesOf(namespace))} (at)`,
-]
-
-interface StoredResponse extends StoredBody {
-  readonly fingerprint: string
-}
 
 /** What makes a repeated request the same one. */
 export interface RequestIdentity {
@@ -54,20 +41,11 @@ export interface IdempotencyKey {
   readonly storesErrors: boolean
 }
 
-/** Other keys are hexadecimal. */
-const effectPrefix = 'job:'
-
 export const effectKeyOf = (effectKey: string): IdempotencyKey => ({
-  key: `${effectPrefix}${effectKey}`,
+  key: storedKeyOf(effectKey),
   fingerprint: null,
   storesErrors: false,
 })
-
-/** The condition for the keys of effects. */
-export const isEffectKey: SqlText = sql`(key >= ${effectPrefix} AND key < ${'job;'})`
-
-/** The job of a stored key: the part of the effect key before the last colon. */
-export const jobOfEffect = (key: string): string => key.slice(effectPrefix.length, key.lastIndexOf(':'))
 
 const keyPattern = new RegExp(`^[ -~]{1,${idempotencyKeyCharsMax}}$`)
 
@@ -95,25 +73,20 @@ export function parseIdempotencyKey(
 interface Responses {
   readonly replay: Replay
   readonly table: SqlText
-  readonly dialect: Dialect
   readonly sinceMs: number
   readonly nowMs: number
 }
 
 async function findStored(
   tx: Transaction,
-  responses: Responses,
+  { table, sinceMs, replay }: Responses,
   { key, fingerprint }: IdempotencyKey,
 ): Promise<WriteResponse | null> {
-  // Serializes requests with one key, so that the second finds the response to the first.
-  await tx.lock(key)
-  const [stored] = await tx.all<StoredResponse>(
-    sql`SELECT fingerprint, status, body FROM ${responses.table} WHERE key = ${key} AND at >= ${fingerprint === null ? 0 : responses.sinceMs}`,
-  )
+  const stored = await findResponse(tx, table, { key, sinceMs: fingerprint === null ? 0 : sinceMs })
   if (!stored) return null
   if (fingerprint !== null && stored.fingerprint !== fingerprint)
     throw conflict('This Idempotency-Key was used with another request')
-  const text = await responses.replay(tx, stored)
+  const text = await replay(tx, stored)
   return toResponse({ status: stored.status, text, headers: { 'Idempotency-Replayed': 'true' } })
 }
 
@@ -123,7 +96,7 @@ export async function hasStored(
   { key }: IdempotencyKey,
   { sinceMs }: { sinceMs: number },
 ): Promise<boolean> {
-  const table = database.dialect.target(responsesOf(namespace))
+  const table = responsesTable(namespace, database.dialect)
   const found = await database.all(sql`SELECT 1 FROM ${table} WHERE key = ${key} AND at >= ${sinceMs}`)
   return found.length > 0
 }
@@ -134,19 +107,18 @@ function storedBody({ reply, brief }: WriteResponse): string | null {
   return text !== null && text.length > idempotencyResponseCharsMax ? brief() : text
 }
 
-function store(
+const store = (
   tx: Transaction,
   { table, nowMs }: Responses,
   { key, fingerprint }: IdempotencyKey,
   response: WriteResponse,
-): void {
-  // An expired response may still be stored.
-  tx.send(sql`DELETE FROM ${table} WHERE key = ${key}`)
-  tx.send(
-    sql`INSERT INTO ${table} (key, at, fingerprint, status, body)
-      VALUES (${key}, ${nowMs}, ${fingerprint ?? ''}, ${response.reply.status}, ${storedBody(response)})`,
+): void =>
+  storeResponse(
+    tx,
+    table,
+    { key, nowMs },
+    { fingerprint: fingerprint ?? '', status: response.reply.status, body: storedBody(response) },
   )
-}
 
 /** Whether an error is stored: not if it depends on the moment rather than on the request. */
 const isStorable = (error: unknown): error is ApiError =>
@@ -170,8 +142,7 @@ export async function writeOnce(
   replay: Replay,
 ): Promise<Reply> {
   if (!key) return (await database.write(work, { table, row })).reply
-  const { dialect } = database
-  const responses: Responses = { table: dialect.target(responsesOf(namespace)), dialect, replay, ...times }
+  const responses: Responses = { table: responsesTable(namespace, database.dialect), replay, ...times }
   let isMismatch = false
   try {
     const { reply } = await database.write(
@@ -201,6 +172,3 @@ export async function writeOnce(
     return (await database.write(storeFailure, { creates: false, table })).reply
   }
 }
-
-/** The table of stored responses of a namespace, for `trimByTime`. */
-export const responsesTable = (namespace: string, dialect: Dialect): SqlText => dialect.target(responsesOf(namespace))
