@@ -6,7 +6,8 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { compile } from './build/compile.ts'
+import { bundledName, runBundle } from './build/bundle.ts'
+import { compile, compiledName } from './build/compile.ts'
 import { copyDocuments, type Documents } from './build/documents.ts'
 import { createManifest, type Manifest, sourcesIn } from './build/manifest.ts'
 
@@ -17,6 +18,8 @@ interface Package {
   readonly folder: string
   /** Modules that are started, not imported. */
   readonly programs: readonly string[]
+  /** Libraries that are bundled with the modules of the package; null if each module is a file of its own. */
+  readonly bundled: readonly string[] | null
   /** Folders of the package that are published as they are. */
   readonly copied: readonly string[]
   readonly documents: Documents
@@ -29,6 +32,7 @@ const packages: readonly Package[] = [
   {
     folder: 'client',
     programs: [],
+    bundled: null,
     copied: [],
     documents: {
       ...license,
@@ -39,6 +43,8 @@ const packages: readonly Package[] = [
   {
     folder: 'server',
     programs: ['src/main.ts'],
+    // It would load some 80 modules, most of them translations of its messages.
+    bundled: ['zod'],
     copied: ['bin', 'dashboard'],
     documents: {
       ...license,
@@ -53,6 +59,7 @@ const packages: readonly Package[] = [
   {
     folder: 'create-plinth',
     programs: [],
+    bundled: null,
     copied: ['templates'],
     documents: { ...license, 'packages/create-plinth/README.md': 'README.md' },
   },
@@ -61,7 +68,7 @@ const packages: readonly Package[] = [
 /** Builds all packages into folders of `out` by their names; returns their paths. */
 export function buildPackages(out: string): string[] {
   runDashboardBuild()
-  return packages.map(({ folder: name, programs, copied, documents }) => {
+  return packages.map(({ folder: name, programs, bundled, copied, documents }) => {
     const folder = join(root, 'packages', name)
     const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
     const target = join(out, manifest.name)
@@ -69,12 +76,17 @@ export function buildPackages(out: string): string[] {
     mkdirSync(target, { recursive: true })
     const entries = sourcesIn(manifest.exports ?? {})
     const binaries = sourcesIn(manifest.bin ?? {})
-    compile({ root, folder, programs: [...programs, ...binaries, ...entries], entries, out: join(target, 'dist') })
+    const modules = [...programs, ...binaries, ...entries]
+    const dist = join(target, 'dist')
+    compile({ root, folder, modules: bundled ? [] : modules, entries, out: dist })
+    if (bundled) runBundle({ folder, modules, libraries: bundled, out: dist })
     for (const part of copied) cpSync(join(folder, part), join(target, part), { recursive: true })
     redirectLauncher(target)
     copyDocuments(root, documents, target)
     const files = readdirSync(target).sort()
-    writeFileSync(join(target, 'package.json'), `${JSON.stringify(createManifest(manifest, files), null, 2)}\n`)
+    const libraries = bundled ?? []
+    const published = createManifest(manifest, { files, libraries, fileOf: bundled ? bundledName : compiledName })
+    writeFileSync(join(target, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
     return target
   })
 }

@@ -1,8 +1,8 @@
 /**
  * Compiles a package from TypeScript to JavaScript and declarations, one file per module. Owns what `tsc` does not do:
- * file names in `new URL('./x.ts', import.meta.url)` and in declarations are rewritten too.
+ * file names in declarations are rewritten too.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
@@ -11,19 +11,19 @@ export interface Compilation {
   readonly root: string
   /** Of the package. */
   readonly folder: string
-  /** Modules to compile with everything that they import, relative to `folder`. */
-  readonly programs: readonly string[]
-  /** Those of them that users import, which get declarations. */
+  /** Modules to compile with everything that they import, relative to `folder`; none where they are bundled. */
+  readonly modules: readonly string[]
+  /** Modules that users import, which get declarations. */
   readonly entries: readonly string[]
   /** Receives the files of `src/`. */
   readonly out: string
 }
 
-/** A module named by its URL: the program of a thread or of a child process. */
-const urlPattern = /(new URL\(\s*')(\.[^']+)\.ts(',\s*import\.meta\.url\))/g
+/** The file of a module in `dist`, given the path of its source in the package. */
+export const compiledName = (source: string): string => source.replace(/^src\//, '').replace(/\.tsx?$/, '.js')
 
 /** Throws an Error with the compiler's messages. */
-export function compile({ root, folder, programs, entries, out }: Compilation): void {
+export function compile({ root, folder, modules, entries, out }: Compilation): void {
   const scratch = mkdtempSync(join(tmpdir(), 'plinth-build-'))
   const run = (files: readonly string[], options: object): void => {
     const project = join(scratch, 'tsconfig.json')
@@ -48,7 +48,7 @@ export function compile({ root, folder, programs, entries, out }: Compilation): 
     if (exitCode !== 0) throw new Error(`${folder} does not compile:\n${stdout}`)
   }
   try {
-    run([...programs, ...findUrlModules(folder)], {})
+    if (modules.length > 0) run(modules, {})
     if (entries.length > 0) run(entries, { declaration: true, emitDeclarationOnly: true })
     rewriteNames(join(scratch, 'out/src'))
     removeInternalDeclarations(join(scratch, 'out/src'), entries)
@@ -64,32 +64,15 @@ const filesIn = (folder: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
 
-/** Modules that no other module imports, because they are started by their URL; relative to the package. */
-function findUrlModules(folder: string): string[] {
-  const sources = filesIn(join(folder, 'src')).filter((path) => /(?<!\.test)\.ts$/.test(path))
-  return sources.flatMap((path) =>
-    [...readFileSync(path, 'utf8').matchAll(urlPattern)].map(([, , name]) =>
-      join(dirname(path), `${name}.ts`).slice(folder.length + 1),
-    ),
-  )
-}
-
-/** Names of modules in emitted files end in `.js`. Throws an Error if a module named by its URL was not emitted. */
+/** Names of modules in declarations end in `.js`. */
 function rewriteNames(folder: string): void {
   for (const path of filesIn(folder)) {
+    if (!path.endsWith('.d.ts')) continue
     const text = readFileSync(path, 'utf8')
-    const rewritten = path.endsWith('.d.ts')
-      ? text.replace(/((?:from |import\(|import )['"]\.{1,2}\/[^'"]+)\.tsx?(?=['"])/g, '$1.js')
-      : rewriteUrls(text, dirname(path))
+    const rewritten = text.replace(/((?:from |import\(|import )['"]\.{1,2}\/[^'"]+)\.tsx?(?=['"])/g, '$1.js')
     if (rewritten !== text) writeFileSync(path, rewritten)
   }
 }
-
-const rewriteUrls = (text: string, folder: string): string =>
-  text.replace(urlPattern, (_, before: string, name: string, after: string) => {
-    if (!existsSync(join(folder, `${name}.js`))) throw new Error(`${join(folder, name)}.js was not emitted`)
-    return `${before}${name}.js${after}`
-  })
 
 /** Removes the declarations that those of the entries do not import. */
 function removeInternalDeclarations(folder: string, entries: readonly string[]): void {

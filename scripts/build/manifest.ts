@@ -5,6 +5,7 @@ export interface Manifest {
   readonly version: string
   readonly bin?: Readonly<Record<string, string>>
   readonly exports?: Exports
+  readonly dependencies?: Readonly<Record<string, string>>
   readonly [field: string]: unknown
 }
 
@@ -29,20 +30,30 @@ const publishedFields = [
 
 const source = /^\.\/src\/(.+)\.tsx?$/
 
-const built = (path: string): string => path.replace(source, './dist/$1.js')
-
-const builtExports = (exports: Exports): Exports => {
-  if (typeof exports !== 'string')
-    return Object.fromEntries(Object.entries(exports).map(([key, value]) => [key, builtExports(value)]))
-  return source.test(exports) ? { types: exports.replace(source, './dist/$1.d.ts'), default: built(exports) } : exports
+export interface Published {
+  /** Everything at the top of the package but the manifest. */
+  readonly files: readonly string[]
+  /** Dependencies that are part of the package. */
+  readonly libraries: readonly string[]
+  /** The file in `dist/` of a module, given the path of its source in the package. */
+  readonly fileOf: (source: string) => string
 }
 
-/** `files`: everything at the top of the package but the manifest. */
-export function createManifest(manifest: Manifest, files: readonly string[]): Manifest {
-  const { bin, exports } = manifest
+export function createManifest(manifest: Manifest, { files, libraries, fileOf }: Published): Manifest {
+  const built = (path: string): string => (source.test(path) ? `./dist/${fileOf(path.slice(2))}` : path)
+  const builtExports = (exports: Exports): Exports => {
+    if (typeof exports !== 'string')
+      return Object.fromEntries(Object.entries(exports).map(([key, value]) => [key, builtExports(value)]))
+    return source.test(exports)
+      ? { types: exports.replace(source, './dist/$1.d.ts'), default: built(exports) }
+      : exports
+  }
+  const { bin, exports, dependencies } = manifest
+  const isImported = ([name]: [string, string]): boolean => !libraries.includes(name)
   const kept = publishedFields.flatMap((field) => (manifest[field] === undefined ? [] : [[field, manifest[field]]]))
   return {
     ...(Object.fromEntries(kept) as unknown as Manifest),
+    ...(dependencies && { dependencies: Object.fromEntries(Object.entries(dependencies).filter(isImported)) }),
     ...(bin && { bin: Object.fromEntries(Object.entries(bin).map(([name, path]) => [name, built(path).slice(2)])) }),
     ...(exports && { exports: { ...(builtExports(exports) as object), './package.json': './package.json' } }),
     files,

@@ -21,7 +21,7 @@ const others = ({ files }: Tarball, pattern: RegExp): string[] =>
 describe('contents', () => {
   test('plinth has JavaScript, declarations, the launcher and documents, and nothing else', () => {
     const top = /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/
-    const below = /^(?:bin\/(?:plinth|bun)\.mjs|dist\/.+\.(?:js|d\.ts)|docs\/.+\.(?:md|json|png))$/
+    const below = /^(?:bin\/(?:plinth|bun)\.mjs|dist\/.+\.(?:js|d\.ts)|dist\/zod\.LICENSE|docs\/.+\.(?:md|json|png))$/
     const page = /^dashboard\/(?:index\.html|assets\/[\w-]+\.(?:js|css|svg)(?:\.br|\.gz)?)$/
     const expected = new RegExp(`${top.source}|${below.source}|${page.source}`)
     expect(others(plinth, expected)).toEqual([])
@@ -31,17 +31,24 @@ describe('contents', () => {
       'bin/plinth.mjs',
       'bin/bun.mjs',
       'dist/main.js',
-      'dist/config/define.js',
+      'dist/config-define.js',
       'dist/config/define.d.ts',
-      'dist/testing/test-server.js',
+      'dist/testing-test-server.js',
       'dist/testing/test-server.d.ts',
-      'dist/engines/sandbox/sqlite/child.js',
+      'dist/engines-sandbox-sqlite-child.js',
+      'dist/zod.LICENSE',
       'dashboard/index.html',
       'docs/guides/records.md',
       'docs/reference/errors.md',
     ])
     // Most of it is the dashboard, whose scripts and styles are there plain and compressed in two ways.
     expect(statSync(plinth.path).size).toBeLessThan(4 << 20)
+  })
+
+  test('plinth loads few files, all of them in one folder', () => {
+    expect(matching(plinth, /^dist\/.+\/.+\.js$/)).toEqual([])
+    expect(matching(plinth, /^dist\/.+\.js$/).length).toBeLessThan(150)
+    expect(Object.keys(manifestOf(plinth).dependencies)).not.toContain('zod')
   })
 
   test('plinth-client has one JavaScript module and one declaration per source, and no dependency', () => {
@@ -85,7 +92,7 @@ const importsIn = (path: string, text: string): string[] =>
     ? [...text.matchAll(/(?:\bfrom |\bimport\(|^import )['"]([^'"\n]+)['"]/gm)].map(([, name = '']) => name)
     : [
         ...scanner.scanImports(text.replace(/^#!.*/, '')).map((found) => found.path),
-        ...[...text.matchAll(/\bnew URL\(\s*'(\.[^']+\.[jt]s)'/g)].map(([, name = '']) => name),
+        ...[...text.matchAll(/\bnew URL\(\s*['"](\.[^'"]+\.[jt]s)['"]/g)].map(([, name = '']) => name),
       ]
 
 describe.each([plinth, client, create])('modules of $name', (it) => {
