@@ -47,3 +47,7 @@ export function findPrefixEnd(prefix: string): string | null {
   }
   return null
 }
+
+/** Whether a text has more than `bytesMax` bytes in UTF-8. A unit takes at most three: short texts are not measured. */
+export const isLongerThan = (bytesMax: number, text: string): boolean =>
+  text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax

@@ -108,7 +108,7 @@ function isJsonType(type: string | null): boolean {
  * `indexOf` finds out at almost no cost; only the others are scanned exactly.
  */
 export function isDeeperThan(depthMax: number, text: string): boolean {
-  return countsAtMost(depthMax, text) ? false : walksDeeperThan(depthMax, text)
+  return text.length > depthMax && !countsAtMost(depthMax, text) && walksDeeperThan(depthMax, text)
 }
 
 function countsAtMost(most: number, text: string): boolean {

@@ -26,8 +26,11 @@ export interface Connection<Message extends AnyMessage = SocketServerMessage> {
   readonly isOpen: boolean
   /** Bytes sent and not yet received by the client. */
   readonly buffered: number
-  /** Sends a message, serialized or not. Does nothing once the socket is closing. */
-  send(message: Message | MessageText<Message>): void
+  /**
+   * Sends a message, serialized or not. Does nothing once the socket is closing. Returns whether it waits because the
+   * client has not read earlier ones.
+   */
+  send(message: Message | MessageText<Message>): boolean
   error(code: ErrorCodeOf<Message>, message: string): void
   close(code: CloseCode, reason: string): void
   /** Marks the socket as in use: it no longer counts as pending. */

@@ -1,10 +1,11 @@
 /** Parses text frames of WebSockets and serializes messages. */
+import { isLongerThan } from '../../base/text/text.ts'
 import { jsonDepthMax } from '../../limits/api.ts'
 import { isDeeperThan, type JsonObject } from '../input/body.ts'
 
 /** Parses a text frame of at most `bytesMax` bytes that contains a JSON object; null for anything else. */
 export function parseMessage(data: string | Uint8Array, bytesMax: number): JsonObject | null {
-  if (typeof data !== 'string' || Buffer.byteLength(data) > bytesMax || isDeeperThan(jsonDepthMax, data)) return null
+  if (typeof data !== 'string' || isLongerThan(bytesMax, data) || isDeeperThan(jsonDepthMax, data)) return null
   try {
     const value: unknown = JSON.parse(data)
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)

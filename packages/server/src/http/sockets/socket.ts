@@ -129,11 +129,12 @@ export class Socket implements Connection {
     else void this.enqueue(() => this.handler?.onOpen())
   }
 
-  send(message: SocketServerMessage | string): void {
-    if (!this.runtimeSocket || this.closing) return
+  send(message: SocketServerMessage | string): boolean {
+    if (!this.runtimeSocket || this.closing) return false
     const sent = this.runtimeSocket.sendText(typeof message === 'string' ? message : JSON.stringify(message))
     // The runtime returns a negative number if it buffered the message.
     if (sent < 0) this.deps.onBacklog()
+    return sent < 0
   }
 
   error(code: ErrorCodeOf<SocketServerMessage>, message: string): void {
@@ -168,11 +169,12 @@ export class Socket implements Connection {
 
   /** Processes a received frame. */
   onFrame(data: string | Uint8Array, bytesMax: number): void {
-    this.lastReceivedMs = this.deps.nowMs()
+    const nowMs = this.deps.nowMs()
+    this.lastReceivedMs = nowMs
     if (this.closing) return
     const most = this.isPending ? Math.min(bytesMax, socketPendingMessageBytesMax) : bytesMax
     const message = parseMessage(data, most)
-    if (message) this.dispatch(typeof message.type === 'string' ? message.type : '', message, data.length)
+    if (message) this.dispatch(typeof message.type === 'string' ? message.type : '', message, data.length, nowMs)
     else
       this.rejectAndClose(
         closeCodes.badMessage,
@@ -181,18 +183,19 @@ export class Socket implements Connection {
       )
   }
 
-  private dispatch(messageType: string, message: JsonObject, chars: number): void {
+  private dispatch(messageType: string, message: JsonObject, chars: number, nowMs: number): void {
     if (messageType === 'ping') {
       this.send('{"type":"pong"}')
       return
     }
-    if (!this.takeFromRateLimit(messageType)) {
+    if (!this.takeFromRateLimit(messageType, nowMs)) {
       this.error('RATE_LIMITED', 'Too many messages')
       this.handler?.onRateLimited?.(messageType, message)
       return
     }
     if (!isSocketMessage(messageType)) {
-      void this.enqueue(() => this.handler?.onMessage(messageType, message, chars))
+      if (this.queueTail) void this.enqueue(() => this.handler?.onMessage(messageType, message, chars))
+      else this.process(messageType, message, chars)
       return
     }
     switch (messageType) {
@@ -201,6 +204,16 @@ export class Socket implements Connection {
         break
       default:
         messageType satisfies never
+    }
+  }
+
+  /** Passes a message to the handler at once, since nothing is queued. Most handlers are synchronous. */
+  private process(messageType: string, message: JsonObject, chars: number): void {
+    try {
+      const done = this.handler?.onMessage(messageType, message, chars)
+      if (done instanceof Promise) this.append(done)
+    } catch (error) {
+      this.fail(error)
     }
   }
 
@@ -277,10 +290,9 @@ export class Socket implements Connection {
   }
 
   /** A token bucket with the capacity of one second. */
-  private takeFromRateLimit(type: string): boolean {
+  private takeFromRateLimit(type: string, nowMs: number): boolean {
     if (this.queued >= socketMessagesWaitingMax) return false
     const rate = this.handler?.messageRate ?? 0
-    const nowMs = this.deps.nowMs()
     const elapsedMs = Math.max(0, nowMs - this.allowanceAtMs)
     this.allowance = Math.min(rate, this.allowance + (elapsedMs * rate) / 1000)
     this.allowanceAtMs = nowMs
@@ -299,9 +311,13 @@ export class Socket implements Connection {
       }
     }
     const done = this.queueTail ? this.queueTail.then(attempt) : attempt()
-    if (!(done instanceof Promise)) return resolved
+    return done instanceof Promise ? this.append(done) : resolved
+  }
+
+  /** Makes later messages wait for a task. */
+  private append(task: Promise<void>): Promise<void> {
     this.queued += 1
-    const tail = done
+    const tail = task
       .catch((error) => this.fail(error))
       .then(() => {
         this.queued -= 1

@@ -3,6 +3,8 @@
  * decides the order, `membership` admits and removes players, `handler-executor` runs handlers and applies their
  * effects.
  */
+
+import { isLongerThan } from '../../../base/text/text.ts'
 import type { RoomLeaveReason } from '../../../config/sections/rooms/room-code.ts'
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { actionResultBytesMax, memberStateBytesMax } from '../../../limits/rooms.ts'
@@ -154,7 +156,7 @@ export class CommandProcessor {
   }
 
   private act({ id, player }: Connection, command: CommandOf<'act'>): void {
-    const { network, data, elapsedMs } = this.deps
+    const { network, data, journal, elapsedMs } = this.deps
     const { actionType, requestId, payload } = command
     const kept = data.results.find(player.userId, requestId)
     if (kept !== null) {
@@ -178,31 +180,26 @@ export class CommandProcessor {
       },
       done: (error) => {
         if (error) body = JSON.stringify({ actionType, ...error })
-        this.respond(id, player.userId, requestId, body)
+        const endedAtMs = elapsedMs()
+        // Kept, so that a repeated request receives it again.
+        journal.addText(`["result",${data.results.keep(player.userId, requestId, body, endedAtMs)}]`)
+        network.send(id, [responseText(requestId, body)])
         this.deps.counts.actions += 1
         this.recent.add({
           atMs: this.deps.clock.now(),
           userId: player.userId,
           actionType,
           payload: shown,
-          durationMs: elapsedMs() - startedAtMs,
+          durationMs: endedAtMs - startedAtMs,
           error: error?.message ?? null,
         })
       },
     })
   }
 
-  /** Keeps the response to an action, so that a repeated request receives it again, and sends it. */
-  private respond(connectionId: string, userId: string, requestId: string, body: string): void {
-    const { network, data, journal, elapsedMs } = this.deps
-    data.results.keep(userId, requestId, body, elapsedMs())
-    journal.addText(`["result",${jsonText(userId)},${jsonText(requestId)},${body}]`)
-    network.send(connectionId, [responseText(requestId, body)])
-  }
-
   private setMemberState({ id, player }: Connection, { state }: CommandOf<'member_state'>): void {
     const text = JSON.stringify(state ?? {})
-    if (Buffer.byteLength(text) > memberStateBytesMax) {
+    if (isLongerThan(memberStateBytesMax, text)) {
       const message = `Member state must be at most ${memberStateBytesMax} bytes of JSON`
       this.deps.network.send(id, [errorText('INVALID_STATE', message)])
       return
@@ -260,8 +257,9 @@ export class CommandProcessor {
 
 /** The kept body of an `action_result`. Values without a JSON form, such as functions, become null. */
 function resultBody(actionType: string, value: unknown): string {
-  const body = `{"result":${JSON.stringify(value) ?? 'null'},"actionType":${JSON.stringify(actionType)}}`
-  if (Buffer.byteLength(body) > actionResultBytesMax)
+  const result = typeof value === 'number' && Number.isFinite(value) ? String(value) : JSON.stringify(value)
+  const body = `{"result":${result ?? 'null'},"actionType":${jsonText(actionType)}}`
+  if (isLongerThan(actionResultBytesMax, body))
     throw new ActionError('ACTION_FAILED', `The result of an action must be at most ${actionResultBytesMax} bytes`)
   return body
 }

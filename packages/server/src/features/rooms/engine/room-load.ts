@@ -23,8 +23,8 @@ export class RoomLoad {
     this.#windowStartMs = this.#startedMs
   }
 
-  received(): void {
-    this.#rotate(this.#elapsedMs())
+  received(nowMs: number): void {
+    this.#rotate(nowMs)
     this.#current.messages += 1
   }
 

@@ -120,7 +120,7 @@ export class Room {
 
   /** Queues a command, or rejects it with `RATE_LIMITED` where the queue is full. */
   receive(command: RoomCommand): void {
-    if ('bytes' in command) this.load.received()
+    if ('bytes' in command) this.load.received(this.world.elapsedMs())
     // These concern a socket, not the state of the room: they do not wait for a handler.
     if (command.type === 'slow' || command.type === 'drained') this.processor.perform(command)
     else if (this.parts.inbox.push(command)) this.drainQueue()
@@ -300,7 +300,6 @@ export class Room {
   }
 
   private schedule(): void {
-    const nowMs = this.world.elapsedMs()
     const { startedAtMs } = this.processor
     const { actionTimeoutMs, reconnectGraceMs, hibernateAfterMs } = this.definition
     let due = Number.POSITIVE_INFINITY
@@ -308,7 +307,7 @@ export class Room {
     const absent = this.data.players.longestAbsent()
     if (absent && !absent[0].isLeaving) due = Math.min(due, absent[1] + reconnectGraceMs)
     const timerMs = this.data.timers.nextDueMs
-    if (timerMs !== null) due = Math.min(due, nowMs + timerMs - this.world.clock.now())
+    if (timerMs !== null) due = Math.min(due, this.world.elapsedMs() + timerMs - this.world.clock.now())
     if (this.idleSinceMs !== null) due = Math.min(due, this.idleSinceMs + hibernateAfterMs)
     this.dueAtMs = due
   }

@@ -65,9 +65,10 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
 
   function send(socket: RoomSocket, texts: readonly RoomText[]): void {
     if (texts.length === 0) return
-    if (socket.isMulti) socket.connection.send(asFrame(texts))
-    else for (const text of texts) socket.connection.send(text)
-    checkBacklog(socket)
+    let isBuffered = false
+    if (socket.isMulti) isBuffered = socket.connection.send(asFrame(texts))
+    else for (const text of texts) isBuffered = socket.connection.send(text)
+    if (isBuffered) checkBacklog(socket)
   }
 
   function publishTo(key: RoomKey, group: ReadonlySet<RoomSocket>, frames: readonly RoomText[]): void {

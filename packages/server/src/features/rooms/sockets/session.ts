@@ -31,6 +31,17 @@ export interface SessionDeps {
 
 type Reject = (code: RoomErrorCode, message: string) => void
 
+/** A command of a joined socket, and what its rule says. */
+interface Authorization {
+  readonly allowed: boolean | Promise<boolean>
+  /** The error if the rule denies it. */
+  readonly denied: readonly [RoomErrorCode, string]
+  readonly reject: Reject
+  readonly command: RoomCommand
+}
+
+const actionDenied = ['ACTION_DENIED', 'The access rule denies this action'] as const
+const signalDenied = ['SIGNAL_DENIED', 'The access rule denies this signal'] as const
 const notJoined = ['NOT_JOINED', 'Join the room first'] as const
 const overloaded = ['RATE_LIMITED', 'The room is overloaded; retry later'] as const
 const unavailable = ['UNAVAILABLE', 'Access rules cannot be evaluated at the moment; retry later'] as const
@@ -161,11 +172,12 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
   private act(auth: Auth, message: Required<SendMessage>, bytes: number): void | Promise<void> {
     const { connection, key } = this
     const { actionType, payload, requestId } = message
+    if (!this.hasJoined) return this.rejectAction(message, requestId, ...notJoined)
     const namespace = this.findNamespace()
     return this.authorize({
-      isAllowed: () => namespace !== null && this.deps.access.mayAct(namespace, key.id, auth, actionType, payload),
-      denied: ['ACTION_DENIED', 'The access rule denies this action'],
-      reject: (code, text) => connection.send({ type: 'action_error', requestId, actionType, code, message: text }),
+      allowed: namespace !== null && this.deps.access.mayAct(namespace, key.id, auth, actionType, payload),
+      denied: actionDenied,
+      reject: (code, text) => this.rejectAction(message, requestId, code, text),
       command: { type: 'act', connectionId: connection.id, actionType, payload, requestId, bytes },
     })
   }
@@ -173,36 +185,30 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
   private signal(auth: Auth, message: ReceivedSignal, bytes: number): void | Promise<void> {
     const { connection, key } = this
     const { type, event, payload, to, includeSelf, requestId } = message
+    if (!this.hasJoined) return this.rejectSignal(requestId, ...notJoined)
     const namespace = this.findNamespace()
     return this.authorize({
-      isAllowed: () => namespace !== null && this.deps.access.maySignal(namespace, key.id, auth, event, payload),
-      denied: ['SIGNAL_DENIED', 'The access rule denies this signal'],
+      allowed: namespace !== null && this.deps.access.maySignal(namespace, key.id, auth, event, payload),
+      denied: signalDenied,
       reject: (code, text) => this.rejectSignal(requestId, code, text),
       command: { type, connectionId: connection.id, event, payload, to, includeSelf, requestId, bytes },
     })
   }
 
-  /** Forwards a command of a joined socket if a rule allows it. */
-  private authorize({
-    isAllowed,
-    denied,
-    reject,
-    command,
-  }: {
-    readonly isAllowed: () => boolean | Promise<boolean>
-    readonly denied: readonly [RoomErrorCode, string]
-    readonly reject: Reject
-    readonly command: RoomCommand
-  }): void | Promise<void> {
-    if (!this.hasJoined) return reject(...notJoined)
+  /** Forwards a command of a joined socket if its rule allows it: at once where the rule is synchronous. */
+  private authorize(request: Authorization): void | Promise<void> {
+    const { allowed, reject } = request
+    if (typeof allowed === 'boolean') return this.forwardIf(allowed, request)
     return this.decide(
-      isAllowed(),
-      (allowed) => {
-        if (!allowed) reject(...denied)
-        else if (!this.deps.locator.send(this.socket, command)) reject(...overloaded)
-      },
+      allowed,
+      (isAllowed) => this.forwardIf(isAllowed, request),
       () => reject(...unavailable),
     )
+  }
+
+  private forwardIf(isAllowed: boolean, { denied, reject, command }: Authorization): void {
+    if (!isAllowed) reject(...denied)
+    else if (!this.deps.locator.send(this.socket, command)) reject(...overloaded)
   }
 
   /**

@@ -49,12 +49,16 @@ export const ownHandler = <T>(handlers: Readonly<Record<string, T>> | undefined,
 export class HandlerExecutor {
   /** The command whose handler runs. It stays set when the handler is aborted: the command has had no effect. */
   unfinished: RoomCommand | null = null
-  private readonly runner: Runner
+  private readonly runner: Runner<HandlerCall>
   private readonly subject: HandlerSubject
 
   constructor(private readonly deps: HandlerExecutorDeps) {
     const { key, data, services, clock, elapsedMs, onIdle } = deps
-    this.runner = new Runner(elapsedMs, onIdle)
+    this.runner = new Runner({
+      elapsedMs,
+      conclude: (context, call, outcome) => this.conclude(context, call, outcome),
+      onIdle,
+    })
     this.subject = {
       key,
       data,
@@ -80,12 +84,7 @@ export class HandlerExecutor {
 
   /** Runs a handler; `call.done` is called at once, or later for an asynchronous handler. */
   run(call: HandlerCall): void {
-    const context = new HandlerContext(this.subject)
-    this.runner.start(
-      context,
-      () => call.invoke(context),
-      (outcome) => this.conclude(context, call, outcome),
-    )
+    this.runner.start(new HandlerContext(this.subject), call)
   }
 
   /** Fails the running handler with `ACTION_TIMEOUT`. */

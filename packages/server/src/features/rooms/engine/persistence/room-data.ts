@@ -8,7 +8,7 @@ import { Player, Players } from '../players.ts'
 import type { SavedRoom } from '../ports.ts'
 import { Results } from '../results.ts'
 import { applyDelta, type Delta } from '../state/delta.ts'
-import { type JsonRecord, jsonText } from '../state/json.ts'
+import type { JsonRecord } from '../state/json.ts'
 import { LiveState } from '../state/state.ts'
 import { type RoomTimer, Timers } from '../timers.ts'
 
@@ -52,12 +52,9 @@ export class RoomData {
     for (const { userId, auth, state, isJoining } of this.players)
       if (!isJoining)
         players.push(`${JSON.stringify(userId)}:{"auth":${JSON.stringify(auth)},"state":${state.toText()}}`)
-    const results: string[] = []
-    for (const [userId, requestId, body] of this.results.entries())
-      results.push(`[${jsonText(userId)},${jsonText(requestId)},${body}]`)
     return (
       `{"shared":${this.shared.toText()},"server":${this.server.toText()},"metadata":${this.metadata.toText()},` +
-      `"players":{${players.join(',')}},"results":[${results.join(',')}],` +
+      `"players":{${players.join(',')}},"results":${this.results.toText()},` +
       `"timers":${JSON.stringify([...this.timers.all()])}}`
     )
   }

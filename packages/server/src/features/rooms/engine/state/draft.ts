@@ -20,6 +20,7 @@ import {
   memberCount,
   setMember,
 } from './json.ts'
+import { SmallMap } from './small-map.ts'
 
 /** What all drafts of one handler share. */
 export interface DraftOwner {
@@ -39,7 +40,7 @@ interface Site {
   /** Assigned values by key; copies of them after `prepare`. */
   overlay: Map<string, Assigned> | null
   /** Sites of the values of `base`. */
-  children: Map<string, Site> | null
+  children: SmallMap<Site> | null
   /** Whether this object or one below it may have changed. */
   isDirty: boolean
   /** Arrays: the current length, and the length of the prefix of `base` that was never truncated. */
@@ -77,7 +78,7 @@ function read(site: Site, key: string): unknown {
 }
 
 function childOf(site: Site, key: string, value: JsonRecord | JsonArray): Site {
-  site.children ??= new Map()
+  site.children ??= new SmallMap()
   const known = site.children.get(key)
   if (known) return known
   const child = createSite(site.draft, value, site)
@@ -239,15 +240,16 @@ function prepareMembers(site: Site, base: JsonRecord, overlay: Map<string, Assig
       overlay.delete(key)
       continue
     }
-    if (before !== undefined) {
-      change -= memberBytes(key) + jsonBytes(before)
-      growth -= 1
+    const isNew = before === undefined
+    if (!isNew) change -= jsonBytes(before)
+    if (assigned !== deleted) {
+      const { value, bytes } = copyJson(assigned, site.depth + 1, site.draft.bytesMax)
+      overlay.set(key, value)
+      change += bytes
+      if (!isNew) continue
     }
-    if (assigned === deleted) continue
-    const { value, bytes } = copyJson(assigned, site.depth + 1, site.draft.bytesMax)
-    overlay.set(key, value)
-    change += memberBytes(key) + bytes
-    growth += 1
+    growth += isNew ? 1 : -1
+    change += isNew ? memberBytes(key) : -memberBytes(key)
   }
   if (growth === 0) return change
   // The last member has no comma.
@@ -280,12 +282,11 @@ function prepare(site: Site): number {
     change += prepareMembers(site, base, overlay)
     isDirty = overlay.size > 0
   }
-  if (site.children)
-    for (const [key, child] of site.children) {
-      if (!child.isDirty || overlay?.has(key) || !ownsKey(site, key)) child.isDirty = false
-      else change += prepare(child)
-      isDirty ||= child.isDirty
-    }
+  site.children?.forEach((child, key) => {
+    if (!child.isDirty || overlay?.has(key) || !ownsKey(site, key)) child.isDirty = false
+    else change += prepare(child)
+    isDirty ||= child.isDirty
+  })
   site.isDirty = isDirty
   return change
 }
@@ -301,7 +302,9 @@ function apply(site: Site, changes: ChangedPaths): void {
       changes.markMember(key)
       setMember(base, key, value === deleted ? undefined : (value as JsonValue))
     }
-  if (site.children) for (const [key, child] of site.children) if (child.isDirty) apply(child, changes.below(key))
+  site.children?.forEach((child, key) => {
+    if (child.isDirty) apply(child, changes.below(key))
+  })
 }
 
 export class Draft {
@@ -336,11 +339,13 @@ export class Draft {
     return this.root.isDirty
   }
 
-  /** After `prepare`: the top-level keys whose values changed. */
-  *changedKeys(): Generator<string> {
+  /** After `prepare`: calls `changed` with each top-level key whose value changed. */
+  forEachChangedKey(changed: (key: string) => void): void {
     const { overlay, children } = this.root
-    if (overlay) yield* overlay.keys()
-    if (children) for (const [key, child] of children) if (child.isDirty) yield key
+    if (overlay) for (const key of overlay.keys()) changed(key)
+    children?.forEach((child, key) => {
+      if (child.isDirty) changed(key)
+    })
   }
 
   /** Copies and validates the assigned values; returns the change in bytes. Nothing may be assigned afterwards. */
