@@ -52,6 +52,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     dashboard: dashboard.access,
     audit: dashboard.audit,
     recorder: dashboard.recorder,
+    onKeyUsed: dashboard.noteKeyUse,
     onResponse: analytics.listenerOf,
   })
   const jobs = openAllJobs(context, engines, features)

@@ -23,6 +23,7 @@ describeInBrowser('Settings in the dashboard', 'settings in the dashboard', (pro
     server = await startDashboardServer({
       auth: { mail: { ...mailAuth(mailbox).mail, templates } },
       changes: { retention: '2d' },
+      serviceKeys: [{ name: 'worker', key: 'key-of-a-worker-0123456789', scopes: ['db:table:*:read', 'push:*:*:*'] }],
     })
     browser = await openBrowser(program)
     sheet = await openSignedIn(browser, server)
@@ -85,6 +86,29 @@ describeInBrowser('Settings in the dashboard', 'settings in the dashboard', (pro
     await page.getByText('Atlas', { exact: true }).waitFor()
     expect(await findBarriers(sheet)).toEqual([])
     await takeScreenshots(sheet, 'settings-server', { height: 1400 })
+    expectNoFaults(sheet)
+  })
+
+  test('service keys are listed, and a new one is made in the page alone', async () => {
+    const { page } = sheet
+    await sheet.open('/settings?tab=keys', 'Settings')
+    await page.getByRole('row', { name: /worker serviceKeys db:table:\*:read push:\*:\*:\* Never/ }).waitFor()
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'settings-keys')
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByText('A key has this name.').waitFor()
+    const requests: string[] = []
+    page.on('request', (request) => requests.push(`${request.method()} ${request.url()} ${request.postData()}`))
+    await page.getByRole('textbox', { name: 'Name' }).fill('night-worker')
+    const variable = page.getByText(/^NIGHT_WORKER_KEY=[\w-]{43}$/)
+    await variable.waitFor()
+    const key = (await variable.textContent())?.split('=')[1] ?? ''
+    await page.getByText("name: 'night-worker'").waitFor()
+    expect(await findBarriers(sheet)).toEqual([])
+    await takeScreenshots(sheet, 'settings-new-key')
+    expect(key).toHaveLength(43)
+    expect(requests.filter((request) => request.includes(key) || request.startsWith('POST'))).toEqual([])
+    await page.keyboard.press('Escape')
     expectNoFaults(sheet)
   })
 

@@ -27,8 +27,12 @@ export interface ServiceKeys {
   find(presented: string, address: string): ServiceCaller | null
 }
 
-/** Throws for an `ipCidr` that is not a network. Keys must be distinct. */
-export function createServiceKeys(keys: readonly ServiceKey[], clock: Clock): ServiceKeys {
+/** Throws for an `ipCidr` that is not a network. Keys must be distinct. `onUsed` is called for each key found valid. */
+export function createServiceKeys(
+  keys: readonly ServiceKey[],
+  clock: Clock,
+  onUsed: (name: string) => void = () => {},
+): ServiceKeys {
   const known = keys.map(({ name, key, scopes, expiresAtMs = Number.POSITIVE_INFINITY, ipCidr }) => ({
     digest: digestOf(key),
     expiresAtMs,
@@ -45,6 +49,7 @@ export function createServiceKeys(keys: readonly ServiceKey[], clock: Clock): Se
       for (const candidate of known) if (timingSafeEqual(candidate.digest, digest)) found = candidate
       if (!found || clock.now() >= found.expiresAtMs) return null
       if (found.networks && !found.networks.some((network) => matchesCidr(network, address))) return null
+      onUsed(found.caller.keyName)
       return found.caller
     },
   }

@@ -41,6 +41,7 @@ export function openDashboardFor(
     viewedUsers: users,
     mails: users.mailSamples,
     limiter,
+    serviceKeys: () => context.config.serviceKeys,
     serverSettings: () => describeServer({ config: context.config, settings: context.settings, version }),
     config: () => context.config.dashboard,
     mode: () => context.config.mode,

@@ -17,6 +17,8 @@ export interface ServedApi
     'sockets' | 'limiter' | 'authenticate' | 'dashboard' | 'audit' | 'onResponse' | 'recorder'
   > {
   readonly api: Api
+  /** Called with the name of each service key that authenticates. */
+  readonly onKeyUsed: (name: string) => void
 }
 
 export class Listener {
@@ -65,7 +67,7 @@ export class Listener {
     return this.#opened
   }
 
-  #serve({ api, ...parts }: ServedApi): Served {
+  #serve({ api, onKeyUsed, ...parts }: ServedApi): Served {
     const { config, settings, clock, log, metrics, admission } = this.#context
     const { endpoints, socketEndpoints, dashboardEndpoints, dashboardSockets } = api
     const isServed = config.dashboard !== null
@@ -77,7 +79,7 @@ export class Listener {
         log,
         metrics,
         admission,
-        serviceKeys: createServiceKeys(config.serviceKeys, clock),
+        serviceKeys: createServiceKeys(config.serviceKeys, clock, onKeyUsed),
         cors: createCors({ mode: config.mode, origins: config.cors.origins }),
         trustProxy: settings.trustProxy,
       },

@@ -81,6 +81,10 @@ export const viewsPerUserMax = 500
 export const instancesListedDefault = 50
 export const instancesListedMax = 200
 
+// Service keys
+/** How often the last use of keys is written: a busy key would write with each request. */
+export const keyUsesWrittenMs = 60 * 1000
+
 // Mails
 /** A preview is shown at once; its address works a little longer than it takes to load. */
 export const mailPreviewMs = 5 * 60 * 1000

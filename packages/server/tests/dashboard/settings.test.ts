@@ -55,6 +55,60 @@ describeServer(
   },
 )
 
+describeServer(
+  'service keys',
+  {
+    config: {
+      rateLimits,
+      serviceKeys: [
+        { name: 'reader', key: fieldKey, scopes: ['db:table:*:read'], ipCidr: ['127.0.0.0/8'] },
+        { name: 'expired', key: 'key-that-expired-0123456789', scopes: ['*'], expiresAt: '2020-01-01T00:00:00Z' },
+        { name: 'unused', key: 'key-without-use-0123456789', scopes: ['push:*:*:*'] },
+      ],
+    },
+  },
+  (server) => {
+    interface KeyView {
+      readonly name: string
+      readonly usedAt: string | null
+    }
+    const list = async () => {
+      const viewer = await openAdministrator(server, 'viewer')
+      const { status, body, text } = await viewer.client.get('/api/service-keys')
+      expect(status).toBe(200)
+      for (const key of [rootKey, fieldKey]) expect(text).not.toContain(key)
+      return new Map((body.keys as readonly KeyView[]).map((key) => [key.name, key]))
+    }
+
+    test('[DASH-46] keys are listed with their scopes, networks, expiry and last use, and never themselves', async () => {
+      const startedAt = Date.now()
+      // A key that is refused is not used.
+      expectRefusal(await server.withKey('key-that-expired-0123456789').get('/api/auth/admin/users'), 401)
+      await server.withKey(fieldKey).get('/api/db/shared/tables/none')
+      const keys = await list()
+      expect([...keys.keys()]).toEqual(['root', 'reader', 'expired', 'unused'])
+      expect(keys.get('root')).toMatchObject({ source: 'environment', scopes: ['*'], networks: null, expiresAt: null })
+      expect(keys.get('reader')).toMatchObject({
+        source: 'configuration',
+        scopes: ['db:table:*:read'],
+        networks: ['127.0.0.0/8'],
+        isExpired: false,
+      })
+      expect(keys.get('expired')).toMatchObject({ isExpired: true, usedAt: null })
+      expect(keys.get('unused')).toMatchObject({ expiresAt: null, usedAt: null })
+      expect(Date.parse(keys.get('reader')?.usedAt ?? '')).toBeGreaterThanOrEqual(startedAt)
+    })
+
+    test('[DASH-46] the last use survives a restart', async () => {
+      await server.withKey(fieldKey).get('/api/db/shared/tables/none')
+      const before = (await list()).get('reader')?.usedAt
+      await server.restart()
+      expect(before).toBeString()
+      expect((await list()).get('reader')?.usedAt).toBe(before)
+    })
+  },
+)
+
 describe('mails in the dashboard', () => {
   let mailbox: Mailbox
   let server: TestServer

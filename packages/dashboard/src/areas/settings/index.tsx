@@ -7,6 +7,7 @@ import { Administrators } from './administrators.tsx'
 import { Audit } from './audit.tsx'
 import { Mails } from './mails.tsx'
 import { Server } from './server.tsx'
+import { ServiceKeys } from './service-keys.tsx'
 
 export default function Settings() {
   const url = useUrlState()
@@ -18,6 +19,7 @@ export default function Settings() {
     ...(permits('dashboard:audit:*:read') ? [{ id: 'audit', label: 'Audit log', href: '/settings?tab=audit' }] : []),
     ...(permits('dashboard:settings:*:read')
       ? [
+          { id: 'keys', label: 'Service keys', href: '/settings?tab=keys' },
           { id: 'mails', label: 'Mails', href: '/settings?tab=mails' },
           { id: 'server', label: 'Server', href: '/settings?tab=server' },
         ]
@@ -29,6 +31,7 @@ export default function Settings() {
     <Page title="Settings" tabs={<Tabs tabs={tabs} current={current} label="Settings" />}>
       {current === 'administrators' && <Administrators />}
       {current === 'audit' && <Audit />}
+      {current === 'keys' && <ServiceKeys />}
       {current === 'mails' && <Mails />}
       {current === 'server' && <Server />}
     </Page>

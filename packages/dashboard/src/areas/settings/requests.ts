@@ -156,3 +156,19 @@ export const useTestMail = () =>
         { body: { locale: language } },
       ),
   })
+
+export interface ServiceKey {
+  readonly name: string
+  readonly source: 'environment' | 'configuration'
+  readonly scopes: readonly string[]
+  readonly networks: readonly string[] | null
+  readonly expiresAt: string | null
+  readonly isExpired: boolean
+  readonly usedAt: string | null
+}
+
+export const useServiceKeys = () =>
+  useQuery({
+    queryKey: ['settings', 'service-keys'],
+    queryFn: ({ signal }) => api.get<{ readonly keys: readonly ServiceKey[] }>('/api/service-keys', { signal }),
+  })

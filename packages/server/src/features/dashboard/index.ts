@@ -2,6 +2,7 @@
  * The dashboard: its page, the sessions of administrators, and the endpoints that only it has. Everything else it does
  * through the endpoints of the API, which administrators call as service callers (`http/mounted-endpoints`).
  */
+import type { ServiceKey } from '../../access/service-keys.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { TrustProxy } from '../../base/network/address.ts'
@@ -12,7 +13,7 @@ import type { Sql } from '../../engines/sql/sql.ts'
 import type { RequestRecorder } from '../../http/responder.ts'
 import type { DashboardAccess } from '../../http/security/dashboard-access.ts'
 import type { RateLimiter } from '../../http/security/rate-limit.ts'
-import { auditIntentMs } from '../../limits/dashboard.ts'
+import { auditIntentMs, keyUsesWrittenMs } from '../../limits/dashboard.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
 import { createAudit, type DashboardAudit } from './audit/audit.ts'
@@ -30,8 +31,10 @@ import type { SlowSpan } from './requests/slow-spans.ts'
 import { createSessionEndpoints, type SignInMethods } from './session-endpoints.ts'
 import type { DashboardSessions } from './sessions.ts'
 import { createSettingsEndpoint } from './settings/endpoints.ts'
+import { createKeyUses } from './settings/key-uses.ts'
 import { createMailEndpoints, type SampleMails } from './settings/mails.ts'
 import type { ServerSettings } from './settings/server-settings.ts'
+import { createServiceKeyEndpoint } from './settings/service-keys.ts'
 import {
   type AdministratorAccount,
   createFindAdministrator,
@@ -57,6 +60,8 @@ export interface DashboardDeps<Passkey> {
   /** The mails about accounts. */
   readonly mails: SampleMails
   readonly limiter: RateLimiter
+  /** Those in force, the root key first. */
+  readonly serviceKeys: () => readonly ServiceKey[]
   readonly serverSettings: () => ServerSettings
   /** Null where the dashboard is switched off. */
   readonly config: () => DashboardConfig | null
@@ -87,6 +92,8 @@ export interface Dashboard extends Feature {
   readonly access: DashboardAccess
   /** Keeps the recent requests. */
   readonly recorder: RequestRecorder
+  /** Notes the use of a service key. */
+  readonly noteKeyUse: (name: string) => void
   /** What is slow in the traced ones. */
   readonly slowSpans: () => readonly SlowSpan[]
   /** Records what administrators and service keys change. */
@@ -116,12 +123,14 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
     now: () => clock.now(),
   }
   const signIn = deps.signInTo(createTarget(deps))
+  const keyUses = createKeyUses({ database, clock })
   const peers = deps.openPeers(async (question, isOwn) => answer(question, isOwn))
   return {
     name: 'dashboard',
     access,
     audit,
     recorder: recent.recorder,
+    noteKeyUse: keyUses.note,
     slowSpans: recent.slowSpans,
     findAdministrator: createFindAdministrator(deps),
     endpoints: createAuditEndpoints({ reader, secret }),
@@ -130,6 +139,7 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
       ...createViewEndpoints({ database, clock }),
       createSettingsEndpoint(deps.serverSettings),
       ...createMailEndpoints(deps),
+      createServiceKeyEndpoint({ ...deps, uses: keyUses }),
       ...createInstanceEndpoints(deps),
       ...createViewAsEndpoints(viewAs),
       ...createRequestEndpoints({ ...deps, recent, queryPeers: (question) => peers.query(question), now: access.now }),
@@ -143,8 +153,13 @@ export async function openDashboard<Passkey>(deps: DashboardDeps<Passkey>): Prom
         intervalMs: housekeepingIntervalMs,
         run: (signal) => chain.recover(clock.now() - auditIntentMs, signal),
       },
+      { name: 'dashboard.writeKeyUses', intervalMs: keyUsesWrittenMs, perNode: true, run: () => keyUses.write() },
       { name: 'dashboard.pruneAudit', intervalMs: housekeepingIntervalMs, run: chain.prune },
     ],
-    close: async () => peers.close(),
+    async close() {
+      peers.close()
+      // Without the engine, a use of the last minute is lost.
+      await keyUses.write().catch(() => {})
+    },
   }
 }

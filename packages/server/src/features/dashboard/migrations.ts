@@ -11,7 +11,7 @@ import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 const namespace = 'shared'
 export const dashboardAddress: DatabaseAddress = { namespace, instanceId: null }
 
-export type DashboardTable = 'sessions' | 'audit' | 'audit_intents' | 'audit_start' | 'views' | 'view_as'
+export type DashboardTable = 'sessions' | 'audit' | 'audit_intents' | 'audit_start' | 'views' | 'view_as' | 'key_uses'
 
 export const dashboardTable = (dialect: Dialect, name: DashboardTable): SqlText =>
   dialect.target(platformTable(namespace, `_dashboard_${name}`))
@@ -59,6 +59,12 @@ const steps: readonly PlatformStep[] = [
       sql`CREATE TABLE ${dashboardTable(dialect, 'view_as')} (session_id ${text} PRIMARY KEY, user_id ${text} NOT NULL,
         admin_id ${text} NOT NULL, admin_email ${text}, address ${text} NOT NULL, started_at BIGINT NOT NULL,
         claims ${text})`,
+    ]
+  },
+  (dialect) => {
+    const text: SqlText = { text: dialect.columnTypes.text, values: [] }
+    return [
+      sql`CREATE TABLE ${dashboardTable(dialect, 'key_uses')} (name ${text} PRIMARY KEY, used_at BIGINT NOT NULL)`,
     ]
   },
 ]

@@ -80,6 +80,7 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
   'dashboard.endViewAs': { roles: everyRole, send: (client) => client.delete('/api/view-as') },
   'dashboard.listInstances': { roles: everyRole, send: (client) => client.get('/api/instances/space') },
   'dashboard.getSettings': { roles: everyRole, send: (client) => client.get('/api/settings') },
+  'dashboard.listServiceKeys': { roles: everyRole, send: (client) => client.get('/api/service-keys') },
   'dashboard.listMails': { roles: everyRole, send: (client) => client.get('/api/mails') },
   'dashboard.previewMail': { roles: everyRole, send: (client) => client.get('/api/mails/magic-link') },
   'dashboard.showMailPreview': { ...open, send: (client) => client.get('/mail-preview/none') },
