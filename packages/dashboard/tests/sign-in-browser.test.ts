@@ -6,6 +6,7 @@ import { describeInBrowser, virtualAuthenticator } from '../../server/tests/harn
 import { codeOf } from '../../server/tests/harness/users/test-user.ts'
 import { expectNoFaults, findBarriers, openBrowser, openSheet, type Sheet, takeScreenshots } from './harness/browser.ts'
 import { startDashboardServer, type TestServer } from './harness/dashboard.ts'
+import { readQrCode } from './harness/qr-code.ts'
 
 /** An authenticator that has no passkey yet and confirms by itself. */
 async function addAuthenticator({ context, page }: Sheet) {
@@ -123,6 +124,8 @@ describeInBrowser('Signing in to the dashboard', 'signing in to the dashboard', 
       await page.goto(`${server.url}/dashboard`)
       await fill(page, owner)
       await page.getByText('This server requires a second factor').waitFor()
+      const qrCode = page.getByRole('img', { name: 'QR code of the key below, for an authenticator app' })
+      await qrCode.waitFor()
       await takeScreenshots(sheet, 'enroll-factor')
       expect(await findBarriers(sheet)).toEqual([])
       const [key = '', codes = ''] = await page.locator('pre').allTextContents()
@@ -131,6 +134,7 @@ describeInBrowser('Signing in to the dashboard', 'signing in to the dashboard', 
       const link = await page.getByRole('link', { name: 'open it on this device' }).getAttribute('href')
       expect(link).toStartWith(`otpauth://totp/`)
       expect(link).toContain(secret)
+      expect(await readQrCode(qrCode)).toBe(link ?? '')
       expect(await page.getByRole('button', { name: 'Continue' }).isDisabled()).toBe(true)
       await page.getByRole('checkbox', { name: 'I have stored the recovery codes' }).check()
       await page.getByRole('button', { name: 'Continue' }).click()

@@ -1,11 +1,14 @@
-/** The first set-up of an authenticator app: its secret, recovery codes, and the first code. */
-import { useEffect, useState } from 'react'
+/** The first set-up of an authenticator app: its secret as a QR code and as text, recovery codes, and the first code. */
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { Button } from '../design/button.tsx'
 import { CodeBlock } from '../design/code-block.tsx'
 import { ErrorNote } from '../design/error-note.tsx'
 import { Checkbox } from '../design/field.tsx'
 import { Skeleton } from '../design/skeleton.tsx'
 import { type Enrollment, enroll, type SecondFactor } from './session-requests.ts'
+
+/** Loaded once it is needed: hardly anyone enrolls. */
+const QrCode = lazy(async () => ({ default: (await import('../design/qr-code.tsx')).QrCode }))
 
 /** In groups of four, as apps show it. */
 const grouped = (secret: string): string => secret.replace(/(.{4})(?=.)/g, '$1 ')
@@ -29,9 +32,12 @@ export function EnrollFactor({ factor, onReady }: { readonly factor: SecondFacto
   return (
     <div className="stack">
       <p>
-        This server requires a second factor. Add this key to an authenticator app, or{' '}
-        <a href={enrollment.qrCodeUri}>open it on this device</a>.
+        This server requires a second factor. Scan the code with an authenticator app,{' '}
+        <a href={enrollment.qrCodeUri}>open it on this device</a>, or enter the key.
       </p>
+      <Suspense fallback={<div className="qr-code" />}>
+        <QrCode text={enrollment.qrCodeUri} label="QR code of the key below, for an authenticator app" />
+      </Suspense>
       <CodeBlock label="Key" code={grouped(enrollment.secret)} />
       <CodeBlock label="Recovery codes, one use each" code={enrollment.recoveryCodes.join('\n')} />
       <Checkbox label="I have stored the recovery codes" checked={isKept} onChange={setKept} />
