@@ -9,7 +9,7 @@ import { Dialog } from '../design/dialog.tsx'
 import { ErrorNote } from '../design/error-note.tsx'
 import { TextField } from '../design/field.tsx'
 import { Logo } from '../design/icons.tsx'
-import { EnrollFactor } from './enroll-factor.tsx'
+import { EnrollFactor } from './enrollment/enroll-factor.tsx'
 import {
   canUsePasskeys,
   type SecondFactor,

@@ -1,14 +1,14 @@
-/** The first set-up of an authenticator app: its secret as a QR code and as text, recovery codes, and the first code. */
+/** The first set-up of an authenticator app: its secret as a QR code and as text, recovery codes, the first code. */
 import { lazy, Suspense, useEffect, useState } from 'react'
-import { Button } from '../design/button.tsx'
-import { CodeBlock } from '../design/code-block.tsx'
-import { ErrorNote } from '../design/error-note.tsx'
-import { Checkbox } from '../design/field.tsx'
-import { Skeleton } from '../design/skeleton.tsx'
-import { type Enrollment, enroll, type SecondFactor } from './session-requests.ts'
+import { Button } from '../../design/button.tsx'
+import { CodeBlock } from '../../design/code-block.tsx'
+import { ErrorNote } from '../../design/error-note.tsx'
+import { Checkbox } from '../../design/field.tsx'
+import { Skeleton } from '../../design/skeleton.tsx'
+import { type Enrollment, enroll, type SecondFactor } from '../session-requests.ts'
 
 /** Loaded once it is needed: hardly anyone enrolls. */
-const QrCode = lazy(async () => ({ default: (await import('../design/qr-code.tsx')).QrCode }))
+const QrCode = lazy(async () => ({ default: (await import('./qr-code.tsx')).QrCode }))
 
 /** In groups of four, as apps show it. */
 const grouped = (secret: string): string => secret.replace(/(.{4})(?=.)/g, '$1 ')
