@@ -1,5 +1,5 @@
 /** Configuration of the benchmark of starts: one namespace for all, and one with a database per tenant. */
-import { defineConfig } from '../../../packages/server/src/config/define.ts'
+import { defineConfig } from 'plinth'
 
 const table = {
   schema: { title: { type: 'string', required: true } },

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import * as clock from './clock.ts'
 import { importFresh, ModuleError } from './modules.ts'
 
-const ours = { name: 'our-clock', url: new URL('./clock.ts', import.meta.url).href, exports: { ...clock } }
+const ours = { name: 'our-clock', exports: { ...clock } }
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'plinth-modules-')))
 const main = join(folder, 'main.ts')
 const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)

@@ -2,7 +2,6 @@
  * Loads user modules at run time: checks the module and its imports first, imports the current source each time, and
  * resolves built-in modules such as `plinth` by name from any folder.
  */
-import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,8 +10,6 @@ import { type BunPlugin, plugin } from 'bun'
 /** A built-in module under the name by which users import it. */
 export interface ProvidedModule {
   readonly name: string
-  /** The URL of its source, to check imported names. */
-  readonly url: string
   readonly exports: Record<string, unknown>
 }
 
@@ -56,13 +53,15 @@ function provide({ name, exports }: ProvidedModule): void {
  * Uses the bundler, without output, to find errors in a module and its imports, and the list of local files.
  */
 async function check(path: string, ours: ProvidedModule): Promise<readonly string[]> {
-  const source = fileURLToPath(ours.url)
-  const resolveOurs: BunPlugin = {
-    name: `resolve ${ours.name}`,
-    setup: (build) =>
-      void build.onResolve({ filter: new RegExp(`^${ours.name}$`) }, () =>
-        existsSync(source) ? { path: source } : { path: ours.name, external: true },
-      ),
+  // Only its names are checked, so its source and what it imports need not be read.
+  const outline = `export const ${Object.keys(ours.exports).map((name) => `${name} = 0`)}`
+  const outlineOurs: BunPlugin = {
+    name: `outline ${ours.name}`,
+    setup(build) {
+      const namespace = 'provided'
+      build.onResolve({ filter: new RegExp(`^${ours.name}$`) }, () => ({ path: ours.name, namespace }))
+      build.onLoad({ filter: /.*/, namespace }, () => ({ contents: outline, loader: 'js' }))
+    },
   }
   const result = await Bun.build({
     entrypoints: [path],
@@ -70,7 +69,7 @@ async function check(path: string, ours: ProvidedModule): Promise<readonly strin
     packages: 'external',
     metafile: true,
     throw: false,
-    plugins: [resolveOurs],
+    plugins: [outlineOurs],
   })
   const errors = result.logs.filter(({ level }) => level === 'error')
   if (errors.length > 0)
@@ -78,8 +77,8 @@ async function check(path: string, ours: ProvidedModule): Promise<readonly strin
       errors.map(({ message, position }) => placed(message, position, dirname(path))),
       errors.flatMap(({ position }) => (position ? [resolve(position.file)] : [])),
     )
-  const inputs = Object.keys(result.metafile?.inputs ?? {}).map((input) => resolve(input))
-  return inputs.filter((input) => !input.startsWith(ownFolder))
+  const inputs = Object.keys(result.metafile?.inputs ?? {}).filter((input) => input !== `provided:${ours.name}`)
+  return inputs.map((input) => resolve(input)).filter((input) => !input.startsWith(ownFolder))
 }
 
 type Position = { readonly file: string; readonly line: number; readonly column: number } | null

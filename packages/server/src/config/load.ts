@@ -9,7 +9,7 @@ import type { Mode, Settings } from './config.ts'
 import * as define from './define.ts'
 import { ConfigError } from './issues.ts'
 import { type DataLocation, getSecret, openSettings, readDataLocation, type SettingOptions } from './settings.ts'
-import { type ParsedConfig, parseConfig } from './validate.ts'
+import { type ParsedConfig, parseConfig, withRootKey } from './validate.ts'
 
 export type { DataLocation } from './settings.ts'
 
@@ -34,7 +34,6 @@ const defaultPath = 'plinth.config.ts'
 /** The module `plinth` in configurations, available without installation. */
 const plinth = {
   name: 'plinth',
-  url: new URL('./define.ts', import.meta.url).href,
   exports: { ...define },
 }
 
@@ -45,11 +44,11 @@ const plinth = {
 export async function load(options: LoadOptions, mode: Mode): Promise<Loaded> {
   const path = resolve(options.config || defaultPath)
   const { written, files } = await importConfig(path)
-  // Validates before the root key is generated, and again with the key for checks that depend on it.
-  parseConfig(written, { mode, rootKey: '' })
+  // Before the root key is generated.
+  const valid = parseConfig(written, { mode, rootKey: '' })
   const parsed = await openSettings(options, process.env, mode)
   const settings = Object.freeze({ ...parsed, projectFolder: dirname(path), environment: process.env })
-  return { ...parseConfig(written, { mode, rootKey: settings.serviceKey }), settings, path, files }
+  return { ...withRootKey(valid, settings.serviceKey), settings, path, files }
 }
 
 /** Loads only the configuration, from its current files. Throws `ConfigError`. */

@@ -42,9 +42,8 @@ export interface ParsedConfig {
  * with all issues.
  */
 export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; rootKey: string }): ParsedConfig {
-  const mistakes = findMistakes(written, rootKey)
-  if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'))
-  const data = configShape.parse(written)
+  const { data, mistakes } = readShape(written, rootKey)
+  if (mistakes.length > 0 || !data) throw new ConfigError(mistakes.join('\n'))
   const declared = new Map(
     Object.entries(data.databases).map(([name, namespace]) => [name, createNamespace(name, namespace)]),
   )
@@ -88,11 +87,25 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
   return { config, warnings: [...findWarnings(data), ...rehearsed.warnings] }
 }
 
-/**
- * All issues, one line each, beginning with the path; schema violations come before inconsistencies.
- */
-export function findMistakes(written: unknown, rootKey: string): readonly string[] {
-  const { error } = configShape.safeParse(written, { reportInput: true })
+/** The configuration with another root key. Throws `ConfigError` if a declared key is the same. */
+export function withRootKey({ config, warnings }: ParsedConfig, rootKey: string): ParsedConfig {
+  const [root, ...declared] = config.serviceKeys
+  const mistakes = checkServiceKeys(declared, rootKey)
+  if (mistakes.length > 0) throw new ConfigError(mistakes.map(formatIssue).join('\n'))
+  const serviceKeys = Object.freeze([Object.freeze({ ...(root as ServiceKey), key: rootKey }), ...declared])
+  return { config: Object.freeze({ ...config, serviceKeys }), warnings }
+}
+
+/** All issues, one line each, beginning with the path; schema violations come before inconsistencies. */
+export const findMistakes = (written: unknown, rootKey: string): readonly string[] =>
+  readShape(written, rootKey).mistakes
+
+function readShape(
+  written: unknown,
+  rootKey: string,
+): { readonly data: WrittenConfig | undefined; readonly mistakes: readonly string[] } {
+  // A shape that is used once is not worth compiling.
+  const { data, error } = configShape.safeParse(written, { reportInput: true, jitless: true })
   const { databases, storage, auth, broadcasts, rooms, kv, sql, vector, dashboard, serviceKeys } = Object.fromEntries(
     entriesOf(written),
   )
@@ -110,7 +123,7 @@ export function findMistakes(written: unknown, rootKey: string): readonly string
     ...checkDashboard(dashboard),
     ...checkServiceKeys(serviceKeys, rootKey),
   ]
-  return [...new Set(found.map(formatIssue))]
+  return { data, mistakes: [...new Set(found.map(formatIssue))] }
 }
 
 const rootName = 'root'
