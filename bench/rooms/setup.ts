@@ -45,6 +45,12 @@ export const competitors: readonly [Competitor, ...Competitor[]] = [
   { title: 'Plinth', transport: 'plinth', namespace: 'arena', start: startRoomsServer },
   { title: 'Plinth, saved once a minute', transport: 'plinth', namespace: 'unsaved', start: startRoomsServer },
   {
+    title: 'Plinth, deltas in MessagePack',
+    transport: 'plinth-msgpack',
+    namespace: 'arena',
+    start: startRoomsServer,
+  },
+  {
     title: 'Bare WebSockets',
     transport: 'plinth',
     namespace: '',

@@ -3,11 +3,12 @@
  * competitors use the same client, so that the cost of a client does not distort the comparison. Deltas are not parsed.
  */
 import { systemClock } from '../../packages/server/src/base/clock.ts'
+import { packedKinds } from '../../packages/server/src/features/rooms/protocol.ts'
 import { createFirstSigningKey } from '../../packages/server/src/features/users/sessions/signing-keys.ts'
 import { createTokens } from '../../packages/server/src/features/users/sessions/tokens.ts'
 import { tokenSecret } from '../setup/processes.ts'
 
-export type TransportName = 'plinth' | 'colyseus' | 'socket-io'
+export type TransportName = 'plinth' | 'plinth-msgpack' | 'colyseus' | 'socket-io'
 
 /** A player before the socket is open. */
 export interface Seat {
@@ -47,7 +48,15 @@ function digitsAt(bytes: Buffer, start: number): number {
   }
 }
 
-function createPlinthTransport(): Transport {
+const openBrace = 0x7b
+
+/** A packed message: an array whose first element is its kind. */
+function packedKind(bytes: Buffer, start: number): number {
+  const [head, long] = [bytes[start] ?? 0, bytes[start + 3]]
+  return (head === 0xdc ? long : bytes[start + 1]) === packedKinds.sharedDelta ? messageKinds.delta : messageKinds.other
+}
+
+function createPlinthTransport(encoding: 'json' | 'msgpack'): Transport {
   const tokens = createTokens(createFirstSigningKey(tokenSecret), systemClock)
   const resultStart = '{"type":"action_result","requestId":"'
   const startOf = { shared: '{"type":"shared_delta"', sync: '{"type":"sync"', result: resultStart }
@@ -56,8 +65,10 @@ function createPlinthTransport(): Transport {
 
   return {
     findPath: async ({ namespace, room }) => `/api/room?namespace=${namespace}&id=${room}`,
-    begin: ({ player }, send) => send(JSON.stringify({ type: 'auth', token: tokens.signAccess({ id: player }) })),
+    begin: ({ player }, send) =>
+      send(JSON.stringify({ type: 'auth', token: tokens.signAccess({ id: player }), encoding })),
     receive(bytes, start, end, send) {
+      if (bytes[start] !== openBrace) return packedKind(bytes, start)
       if (begins(bytes, start, end, startOf.result)) {
         const number = digitsAt(bytes, start + resultStart.length)
         const rest = `${number}","result":${number},"actionType":"move"}`
@@ -150,4 +161,8 @@ function packedAt(bytes: Buffer, at: number): number | undefined {
 }
 
 export const createTransport = (name: TransportName): Transport =>
-  name === 'plinth' ? createPlinthTransport() : name === 'colyseus' ? colyseusTransport : socketIoTransport
+  name === 'colyseus'
+    ? colyseusTransport
+    : name === 'socket-io'
+      ? socketIoTransport
+      : createPlinthTransport(name === 'plinth' ? 'json' : 'msgpack')

@@ -46,8 +46,8 @@ export class Listener {
   }
 
   /** Sends a text to every socket that listens to a topic. Without a listener there is none. */
-  readonly publish = (topic: string, text: string): void => {
-    this.#opened?.server.publish(topic, text)
+  readonly publish = (topic: string, data: string | Uint8Array): void => {
+    this.#opened?.server.publish(topic, data)
   }
 
   /** Serves by the configuration in force from the next request on. */

@@ -39,7 +39,7 @@ export interface Server {
   readonly port: number
   readonly isDraining: boolean
   /** Sends a text to every socket subscribed to a topic. */
-  publish(topic: string, text: string): void
+  publish(topic: string, data: string | Uint8Array): void
   /** Serves other endpoints from the next request on; requests in progress finish with the old ones. */
   replace(served: Served): void
   /** Refuses new requests, waits for those in progress up to the timeout, then closes every connection. */
@@ -129,7 +129,7 @@ export function openServer(options: ServerOptions): Server {
     get isDraining() {
       return isDraining
     },
-    publish: (topic, text) => void server.publish(topic, text),
+    publish: (topic, data) => void server.publish(topic, data as string | Uint8Array<ArrayBuffer>),
     replace: (served) => void server.reload(listenerOf(served)),
     async drain() {
       isDraining = true

@@ -98,6 +98,9 @@ export const roomTimersMax = 1000
 export const roomTimerDataBytesMax = 16 * KiB
 /** Longest delay of a timer: a leap year. */
 export const roomTimerDelayMaxMs = 366 * 24 * 60 * 60 * 1000
+/** Paths that have numbers in packed deltas, and their characters: two per player of the largest room, and more. */
+export const packedPathsMax = 4096
+export const packedPathCharsMax = 256 * KiB
 /** Interval of deltas and messages (ROOM-DELTA-4). */
 export const roomTickMs = 50
 /** Versions reserved ahead, so that none repeats after a crash: eight minutes of ticks without a save. */

@@ -3,6 +3,7 @@
  * with the protocol of the path.
  */
 import { connect } from 'node:net'
+import { unpack } from '../../src/base/text/msgpack.ts'
 import type { HeaderList } from './client.ts'
 import { checkMessage, observe, protocolOf } from './protocol.ts'
 
@@ -13,7 +14,7 @@ export interface TestSocket {
   send(message: object): void
   /** Sends a raw frame: text for a string, binary for bytes. */
   sendFrame(data: string | Uint8Array<ArrayBuffer>): void
-  /** The oldest message not yet taken; rejects when the socket closes without one. */
+  /** The oldest message not yet taken, an array for a binary frame; rejects when the socket closes without one. */
   next(): Promise<Message>
   /** The next message, which must be of this type. */
   expect(type: string): Promise<Message>
@@ -35,7 +36,13 @@ export async function openSocket(serverUrl: string, path: string, headers: Heade
   let isClosed = false
   const protocol = protocolOf(path)
   const closed = Promise.withResolvers<{ code: number; reason: string }>()
+  socket.binaryType = 'arraybuffer'
   socket.onmessage = ({ data }) => {
+    if (typeof data !== 'string') {
+      messages.push(unpack(new Uint8Array(data), 64))
+      wake?.()
+      return
+    }
     const message = JSON.parse(String(data))
     // Thrown here, it fails the test that runs, whether or not it reads the message.
     if (protocol) checkMessage(protocol, 'server', message)

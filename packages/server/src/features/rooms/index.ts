@@ -43,8 +43,8 @@ export interface RoomsDeps {
   readonly ruleEvaluator: RuleEvaluator
   readonly mode: () => Mode
   readonly sockets: Pick<Sockets, 'pending'>
-  /** Sends a text to every socket that listens to a topic. */
-  readonly publish: (topic: string, text: string) => void
+  /** Sends a text, or a binary frame, to every socket that listens to a topic. */
+  readonly publish: (topic: string, data: string | Uint8Array) => void
   /** `room.db`. */
   readonly openDatabase: RoomServices['openDatabase']
   /** `room.push`, if push is configured. */

@@ -19,6 +19,22 @@ import type {
 export type RoomCapability = 'resume' | 'multi'
 
 /**
+ * How messages are encoded. `json`: every message is JSON in a text frame. `msgpack`: the most frequent messages are
+ * MessagePack in binary frames as well, and all others remain JSON. `multi` is not granted together with `msgpack`.
+ */
+export type RoomEncoding = 'json' | 'msgpack'
+
+/**
+ * The first elements of the arrays that binary frames consist of, with the encoding `msgpack`.
+ *
+ * - `paths`, `[0, path, …]`, from the server: these paths have the numbers 0, 1, … Replaces all earlier numbers.
+ * - `sharedDelta`, `[1, version, path, value, …]`, from the server: a `shared_delta`. A path is a number, or text,
+ *   which gives the path the next number.
+ * - `send`, `[2, actionType, requestId, payload]`, from the client: a `send`. Answered in JSON.
+ */
+export const packedKinds = { paths: 0, sharedDelta: 1, send: 2 } as const
+
+/**
  * Authenticates the socket, or renews its authentication before the token expires.
  *
  * @errors AUTH_FAILED AUTH_REFRESH_FAILED TOO_MANY_SOCKETS RATE_LIMITED
@@ -26,6 +42,8 @@ export type RoomCapability = 'resume' | 'multi'
 export interface RoomAuthMessage extends AuthMessage {
   /** Optional capabilities of the client; read from the first `auth` only. Unknown names are ignored. */
   readonly caps?: readonly RoomCapability[]
+  /** Read from the first `auth` only. Default `json`; an unknown one is refused with `AUTH_FAILED`. */
+  readonly encoding?: RoomEncoding
 }
 
 /**
@@ -120,6 +138,8 @@ export interface RoomAuthSuccessMessage extends AuthSuccessMessage {
   readonly connectionId: string
   /** The capabilities that were granted; absent where none was requested. */
   readonly caps?: readonly RoomCapability[]
+  /** The encoding, unless it is `json`. */
+  readonly encoding?: RoomEncoding
 }
 
 /** A later `auth` succeeded, or the role or the claims of the user changed. */

@@ -31,6 +31,8 @@ export interface Connection<Message extends AnyMessage = SocketServerMessage> {
    * client has not read earlier ones.
    */
   send(message: Message | MessageText<Message>): boolean
+  /** The same for a binary frame. The bytes may be used again after the call. */
+  sendBytes(bytes: Uint8Array): boolean
   error(code: ErrorCodeOf<Message>, message: string): void
   close(code: CloseCode, reason: string): void
   /** Marks the socket as in use: it no longer counts as pending. */
@@ -49,6 +51,10 @@ export interface SocketHandler<Message extends AnyMessage = SocketServerMessage>
   /** Unread bytes beyond which the socket is closed at once, if larger than the default: for large messages. */
   readonly backlogBytesMax?: number
   onOpen(): void | Promise<void>
+  /** Throws for members of the first `auth` that are not valid, before the token is verified. */
+  checkAuth?(message: JsonObject): void
+  /** The message in a binary frame; null for an invalid one. Without this function every binary frame is invalid. */
+  parseBytes?(bytes: Uint8Array): JsonObject | null
   /**
    * An `auth` message authenticated the caller, or authenticated it again. Returns the members of the response besides
    * the user id. Later messages wait until it is done.

@@ -4,8 +4,8 @@ import { jsonDepthMax } from '../../limits/api.ts'
 import { isDeeperThan, type JsonObject } from '../input/body.ts'
 
 /** Parses a text frame of at most `bytesMax` bytes that contains a JSON object; null for anything else. */
-export function parseMessage(data: string | Uint8Array, bytesMax: number): JsonObject | null {
-  if (typeof data !== 'string' || isLongerThan(bytesMax, data) || isDeeperThan(jsonDepthMax, data)) return null
+export function parseMessage(data: string, bytesMax: number): JsonObject | null {
+  if (isLongerThan(bytesMax, data) || isDeeperThan(jsonDepthMax, data)) return null
   try {
     const value: unknown = JSON.parse(data)
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)

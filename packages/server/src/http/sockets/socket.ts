@@ -29,6 +29,7 @@ import { type CloseCode, closeCodes, type SocketClientMessage, type SocketServer
 /** The part of the runtime's WebSocket that is used here. */
 export interface RuntimeSocket {
   sendText(text: string): number
+  sendBinary(bytes: Uint8Array<ArrayBuffer>): number
   close(code: number, reason: string): void
   terminate(): void
   ping(): void
@@ -131,8 +132,16 @@ export class Socket implements Connection {
 
   send(message: SocketServerMessage | string): boolean {
     if (!this.runtimeSocket || this.closing) return false
-    const sent = this.runtimeSocket.sendText(typeof message === 'string' ? message : JSON.stringify(message))
-    // The runtime returns a negative number if it buffered the message.
+    return this.noteSent(this.runtimeSocket.sendText(typeof message === 'string' ? message : JSON.stringify(message)))
+  }
+
+  sendBytes(bytes: Uint8Array): boolean {
+    if (!this.runtimeSocket || this.closing) return false
+    return this.noteSent(this.runtimeSocket.sendBinary(bytes as Uint8Array<ArrayBuffer>))
+  }
+
+  /** The runtime returns a negative number if it buffered the message. */
+  private noteSent(sent: number): boolean {
     if (sent < 0) this.deps.onBacklog()
     return sent < 0
   }
@@ -173,7 +182,7 @@ export class Socket implements Connection {
     this.lastReceivedMs = nowMs
     if (this.closing) return
     const most = this.isPending ? Math.min(bytesMax, socketPendingMessageBytesMax) : bytesMax
-    const message = parseMessage(data, most)
+    const message = typeof data === 'string' ? parseMessage(data, most) : this.parseBytes(data, most)
     if (message) this.dispatch(typeof message.type === 'string' ? message.type : '', message, data.length, nowMs)
     else
       this.rejectAndClose(
@@ -205,6 +214,10 @@ export class Socket implements Connection {
       default:
         messageType satisfies never
     }
+  }
+
+  private parseBytes(bytes: Uint8Array, bytesMax: number): JsonObject | null {
+    return bytes.length > bytesMax ? null : (this.handler?.parseBytes?.(bytes) ?? null)
   }
 
   /** Passes a message to the handler at once, since nothing is queued. Most handlers are synchronous. */
@@ -336,6 +349,7 @@ export class Socket implements Connection {
     const { token } = message
     this.authenticating = true
     try {
+      if (!this.hasAuthenticated) this.handler?.checkAuth?.(message)
       const caller = await this.deps.authenticate(typeof token === 'string' ? token : '')
       if (!this.isOpen || !this.handler) return
       const before = this.current

@@ -7,6 +7,7 @@ import { slowCheckChars, socketSlowBytes } from '../../../limits/subscriptions.t
 import type { RoomText } from '../engine/messages/messages.ts'
 import { type RoomKey, roomName } from '../engine/ports.ts'
 import type { RoomServerMessage } from '../protocol.ts'
+import { type Frame, PackedDeltas } from './packed-deltas.ts'
 
 /** A socket and the room that it was opened for. */
 export interface RoomSocket {
@@ -14,6 +15,8 @@ export interface RoomSocket {
   readonly key: RoomKey
   /** Whether several messages may be sent in one frame, as an array. */
   isMulti: boolean
+  /** Whether shared deltas are sent in MessagePack. Never together with `isMulti`. */
+  isPacked: boolean
   /** Whether the room was notified that the socket is slow, and not yet that it has drained. */
   isSlow: boolean
 }
@@ -32,22 +35,30 @@ export interface LocalMembers {
 }
 
 export interface LocalMembersDeps {
-  /** Sends one text to all sockets that listen to a topic. */
-  readonly publish: (topic: string, text: RoomText) => void
+  /** Sends one frame to all sockets that listen to a topic. */
+  readonly publish: (topic: string, frame: Frame) => void
   /** The socket's client reads too slowly. */
   readonly onSlow: (socket: RoomSocket) => void
 }
 
-/** Local followers of one room, by capability. */
+/** Local followers of one room, by capability and encoding. */
 interface Followers {
   readonly plain: Set<RoomSocket>
   readonly multi: Set<RoomSocket>
+  readonly packed: Set<RoomSocket>
+  /** For the packed ones; null as long as there are none. */
+  deltas: PackedDeltas | null
   /** Characters published since the followers' backlogs were last checked. */
   unchecked: number
 }
 
-const topicOf = (key: RoomKey, { isMulti }: { isMulti: boolean }): string =>
-  `${isMulti ? 'rooms' : 'room'}:${roomName(key)}`
+const topicOf = (key: RoomKey, { isMulti, isPacked }: RoomSocket): string =>
+  `${isPacked ? 'room-packed' : isMulti ? 'rooms' : 'room'}:${roomName(key)}`
+
+const groupOf = ({ plain, multi, packed }: Followers, { isMulti, isPacked }: RoomSocket): Set<RoomSocket> =>
+  isPacked ? packed : isMulti ? multi : plain
+
+const allOf = ({ plain, multi, packed }: Followers): RoomSocket[] => [...plain, ...multi, ...packed]
 
 /** One frame with all of the messages, for clients with the capability `multi`. */
 const asFrame = (texts: readonly RoomText[]): RoomText =>
@@ -71,22 +82,33 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
     if (isBuffered) checkBacklog(socket)
   }
 
-  function publishTo(key: RoomKey, group: ReadonlySet<RoomSocket>, frames: readonly RoomText[]): void {
+  /** How to send a frame to all sockets of a group; null for an empty group. */
+  function publisherOf(key: RoomKey, group: ReadonlySet<RoomSocket>): ((frame: Frame) => void) | null {
     const [only] = group
-    if (!only) return
-    if (group.size === 1) return void frames.map((frame) => only.connection.send(frame))
+    if (!only) return null
+    if (group.size === 1)
+      return (frame) => (typeof frame === 'string' ? only.connection.send(frame) : only.connection.sendBytes(frame))
     const topic = topicOf(key, only)
-    for (const frame of frames) publish(topic, frame)
+    return (frame) => publish(topic, frame)
+  }
+
+  function publishToAll(key: RoomKey, followers: Followers, texts: readonly RoomText[]): void {
+    const { plain, multi, packed, deltas } = followers
+    const toPlain = publisherOf(key, plain)
+    if (toPlain) for (const text of texts) toPlain(text)
+    publisherOf(key, multi)?.(asFrame(texts))
+    const toPacked = publisherOf(key, packed)
+    if (toPacked) for (const text of texts) deltas?.send(text, toPacked)
   }
 
   function unfollow(key: RoomKey, socket: RoomSocket): void {
     const name = roomName(key)
     const followers = rooms.get(name)
     if (!followers) return
-    const group = socket.isMulti ? followers.multi : followers.plain
-    if (!group.delete(socket)) return
+    if (!groupOf(followers, socket).delete(socket)) return
     socket.connection.unsubscribe(topicOf(key, socket))
-    if (followers.plain.size + followers.multi.size === 0) rooms.delete(name)
+    if (followers.packed.size === 0) followers.deltas = null
+    if (followers.plain.size + followers.multi.size + followers.packed.size === 0) rooms.delete(name)
   }
 
   return {
@@ -101,34 +123,35 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
       const name = roomName(key)
       let followers = rooms.get(name)
       if (!followers) {
-        followers = { plain: new Set(), multi: new Set(), unchecked: 0 }
+        followers = { plain: new Set(), multi: new Set(), packed: new Set(), deltas: null, unchecked: 0 }
         rooms.set(name, followers)
       }
-      const group = socket.isMulti ? followers.multi : followers.plain
-      group.add(socket)
+      groupOf(followers, socket).add(socket)
+      if (socket.isPacked) {
+        followers.deltas ??= new PackedDeltas()
+        socket.connection.sendBytes(followers.deltas.table())
+      }
       socket.connection.subscribe(topicOf(key, socket))
     },
     unfollow,
     publish(key, texts, except = []) {
       const followers = rooms.get(roomName(key))
       if (!followers || texts.length === 0) return
-      const { plain, multi } = followers
       if (except.length > 0) {
         const left = new Set(except)
-        for (const socket of [...plain, ...multi]) if (!left.has(socket.connection.id)) send(socket, texts)
+        for (const socket of allOf(followers)) if (!left.has(socket.connection.id)) send(socket, texts)
         return
       }
-      publishTo(key, plain, texts)
-      publishTo(key, multi, [asFrame(texts)])
+      publishToAll(key, followers, texts)
       for (const text of texts) followers.unchecked += text.length
       if (followers.unchecked < slowCheckChars) return
       followers.unchecked = 0
-      for (const socket of [...plain, ...multi]) checkBacklog(socket)
+      for (const socket of allOf(followers)) checkBacklog(socket)
     },
     unfollowAll(key) {
       const followers = rooms.get(roomName(key))
       if (!followers) return
-      for (const socket of [...followers.plain, ...followers.multi]) unfollow(key, socket)
+      for (const socket of allOf(followers)) unfollow(key, socket)
     },
   }
 }

@@ -1,14 +1,17 @@
 /** Parses the messages of clients into messages of the protocol, or into a description of what is invalid. */
+import { PackError, unpack } from '../../../base/text/msgpack.ts'
 import type { JsonObject } from '../../../http/input/body.ts'
 import type { SocketClientMessage } from '../../../http/sockets/socket-protocol.ts'
+import { jsonDepthMax } from '../../../limits/api.ts'
 import { roomNameCharsMax } from '../../../limits/rooms.ts'
 import type { ResumePoint } from '../engine/ports.ts'
-import type {
-  LeaveMessage,
-  RoomClientMessage,
-  SendMessage,
-  SendSignalMessage,
-  SetMemberStateMessage,
+import {
+  type LeaveMessage,
+  packedKinds,
+  type RoomClientMessage,
+  type SendMessage,
+  type SendSignalMessage,
+  type SetMemberStateMessage,
 } from '../protocol.ts'
 
 /** Messages that this layer processes; the socket layer processes the others. */
@@ -83,3 +86,16 @@ const isOwnType = (type: string): type is OwnMessage['type'] => Object.hasOwn(pa
 /** Null for an unknown type. */
 export const parseClientMessage = (type: string, message: JsonObject): ReceivedMessage | null =>
   isOwnType(type) ? parsers[type](message) : null
+
+/** The message in a binary frame: a `send`; null for anything else. Its members are checked like those of JSON. */
+export function parsePacked(bytes: Uint8Array): JsonObject | null {
+  try {
+    const value = unpack(bytes, jsonDepthMax)
+    if (!Array.isArray(value) || value.length !== 4 || value[0] !== packedKinds.send) return null
+    const [, actionType, requestId, payload] = value
+    return { type: 'send', actionType, requestId, payload }
+  } catch (error) {
+    if (error instanceof PackError) return null
+    throw error
+  }
+}

@@ -2,6 +2,7 @@
 import type { Auth, UserCaller } from '../../../access/caller.ts'
 import type { RoomNamespace } from '../../../config/sections/rooms/rooms.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
+import { badRequest } from '../../../errors.ts'
 import type { JsonObject } from '../../../http/input/body.ts'
 import type { Connection, SocketHandler } from '../../../http/sockets/socket-handler.ts'
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
@@ -11,11 +12,12 @@ import type { RoomErrorCode } from '../engine/messages/messages.ts'
 import type { RoomCommand, RoomKey } from '../engine/ports.ts'
 import type { LocalMembers, RoomSocket } from '../nodes/local-members.ts'
 import type { RoomLocator } from '../nodes/room-locator.ts'
-import type { RoomCapability, RoomServerMessage, SendMessage } from '../protocol.ts'
+import type { RoomCapability, RoomEncoding, RoomServerMessage, SendMessage } from '../protocol.ts'
 import {
   type InvalidMessage,
   isName,
   parseClientMessage,
+  parsePacked,
   type ReceivedJoin,
   type ReceivedMessage,
   type ReceivedSignal,
@@ -46,6 +48,7 @@ const notJoined = ['NOT_JOINED', 'Join the room first'] as const
 const overloaded = ['RATE_LIMITED', 'The room is overloaded; retry later'] as const
 const unavailable = ['UNAVAILABLE', 'Access rules cannot be evaluated at the moment; retry later'] as const
 const capabilities: readonly RoomCapability[] = ['resume', 'multi']
+const encodings: readonly RoomEncoding[] = ['json', 'msgpack']
 
 export class RoomSession implements SocketHandler<RoomServerMessage> {
   private readonly socket: RoomSocket
@@ -57,7 +60,7 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     private readonly key: RoomKey,
     private readonly deps: SessionDeps,
   ) {
-    this.socket = { connection, key, isMulti: false, isSlow: false }
+    this.socket = { connection, key, isMulti: false, isPacked: false, isSlow: false }
     deps.localMembers.enter(this.socket)
   }
 
@@ -80,13 +83,26 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
   onAuth(
     _: UserCaller,
     isRefresh: boolean,
-    { caps }: JsonObject,
-  ): { connectionId: string; caps?: readonly RoomCapability[] } {
+    { caps, encoding }: JsonObject,
+  ): { connectionId: string; caps?: readonly RoomCapability[]; encoding?: RoomEncoding } {
     const connectionId = this.connection.id
     if (isRefresh) return { connectionId }
-    this.granted = new Set(capabilities.filter((name) => Array.isArray(caps) && caps.includes(name)))
+    const isPacked = encoding === 'msgpack'
+    const grantable = isPacked ? capabilities.filter((name) => name !== 'multi') : capabilities
+    this.granted = new Set(grantable.filter((name) => Array.isArray(caps) && caps.includes(name)))
     this.socket.isMulti = this.granted.has('multi')
-    return this.granted.size > 0 ? { connectionId, caps: [...this.granted] } : { connectionId }
+    this.socket.isPacked = isPacked
+    const granted = this.granted.size > 0 ? { caps: [...this.granted] } : {}
+    return { connectionId, ...granted, ...(isPacked ? { encoding } : {}) }
+  }
+
+  checkAuth({ encoding }: JsonObject): void {
+    if (encoding !== undefined && !encodings.some((name) => name === encoding))
+      throw badRequest(`encoding must be one of ${encodings.join(', ')}`)
+  }
+
+  parseBytes(bytes: Uint8Array): JsonObject | null {
+    return this.socket.isPacked ? parsePacked(bytes) : null
   }
 
   async afterAuth(isRefresh: boolean): Promise<void> {
