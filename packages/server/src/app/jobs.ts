@@ -1,11 +1,10 @@
 /**
- * The scheduler of housekeeping jobs: cron schedules, leases so that one of several nodes runs a job, and counters.
+ * The scheduler of housekeeping jobs: intervals aligned to the clock, leases so that one of several nodes runs a job, and counters.
  *
  * A job must be idempotent and safe to abort: a node that was suspended in the middle of a run does not know that its
  * lease has expired and another node runs the job.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Cron } from 'croner'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Leases } from '../engines/cluster/cluster.ts'
@@ -33,8 +32,8 @@ export interface Jobs {
   close(): Promise<void>
 }
 
-/** Calls a function at the times of a pattern; returns the function that stops it. */
-export type Plan = (schedule: string, call: () => Promise<void>) => () => void
+/** Calls a function at the times of an interval; returns the function that stops it. */
+export type Plan = (intervalMs: number, call: () => Promise<void>) => () => void
 
 export interface JobsDeps {
   /** Null where this process is the only node. */
@@ -49,36 +48,33 @@ export interface JobsDeps {
   readonly leaseMs?: number
 }
 
-/**
- * The cron pattern of an interval, aligned to the clock so that all nodes run at the same times. Throws `RangeError`
- * unless the interval is a whole number of seconds that divides a minute, or of minutes that divides an hour.
- */
-export function every(intervalMs: number): string {
-  const seconds = intervalMs / 1000
-  if (Number.isInteger(seconds) && seconds > 0 && seconds < 60 && 60 % seconds === 0) return `*/${seconds} * * * * *`
-  const minutes = seconds / 60
-  if (Number.isInteger(minutes) && minutes > 0 && minutes <= 60 && 60 % minutes === 0)
-    return minutes === 60 ? '0 * * * *' : `*/${minutes} * * * *`
-  throw new RangeError(`An interval of ${intervalMs} ms cannot be expressed as a cron pattern`)
-}
+/** The first multiple of an interval since 1970 after a time, in milliseconds: the same moments on all nodes. */
+export const nextTimeMs = (intervalMs: number, afterMs: number): number =>
+  (Math.floor(afterMs / intervalMs) + 1) * intervalMs
 
-/** An offset instead of a zone name: loading the zone database takes a tenth of the start-up time. */
-const inUtc = { utcOffset: 0 }
-
-const planByCron: Plan = (schedule, call) => {
-  const cron = new Cron(schedule, { unref: true, ...inUtc }, call)
-  return () => cron.stop()
-}
+const planByClock =
+  (clock: Clock): Plan =>
+  (intervalMs, call) => {
+    const schedule = (afterMs: number): ReturnType<typeof setTimeout> =>
+      setTimeout(run, nextTimeMs(intervalMs, afterMs) - clock.now()).unref()
+    const run = (): void => {
+      // A timer that fires a little early does not run the job a second time.
+      timer = schedule(clock.now() + intervalMs / 2)
+      void call()
+    }
+    let timer = schedule(clock.now())
+    return () => clearTimeout(timer)
+  }
 
 /** The maximum random delay of a run. */
 const jitterOf = (intervalMs: number): number => Math.min(intervalMs / 10, jobJitterMaxMs)
 
-/** Starts the scheduler. Throws `RangeError` for an interval that `every` refuses. */
+/** Starts the scheduler. */
 export function openJobs(jobs: readonly HousekeepingJob[], deps: JobsDeps): Jobs {
-  const { plan = planByCron } = deps
+  const { plan = planByClock(deps.clock) } = deps
   const closing = new AbortController()
   const runners = jobs.map((job) => createRunner(job, deps, closing.signal))
-  const stops = runners.map(({ job, runScheduled }) => plan(every(job.intervalMs), runScheduled))
+  const stops = runners.map(({ job, runScheduled }) => plan(job.intervalMs, runScheduled))
 
   return {
     counts: runners.map(({ counts }) => counts),
