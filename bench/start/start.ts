@@ -5,12 +5,20 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runBundle } from '../../scripts/build/bundle.ts'
 import { decimal, markdownTable, measuredWith, megabytes } from '../report.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import { median, type Plan } from '../setup/measure.ts'
 import { readMemoryBytes } from '../setup/proc.ts'
 import { startListener, startServer } from '../setup/processes.ts'
 import { addTenants, markTenants, seedFolder } from './tenants.ts'
+
+/** Of the package, beside its sources, so that it finds the libraries; ignored by Git. */
+const packageFolder = fileURLToPath(new URL('../../packages/server', import.meta.url))
+const bundleFolder = join(packageFolder, 'dist')
+/** What `plinth start` runs once it is installed. */
+const program = join(bundleFolder, 'main.js')
 
 const plain = 'bench/start/plain/plinth.config.ts'
 const hooked = 'bench/start/hooked/plinth.config.ts'
@@ -40,7 +48,7 @@ async function subjectsIn(work: string, tenants: number): Promise<Subject[]> {
   const on = (title: string, folder: string, config: string): Subject => ({
     title,
     path,
-    start: () => startServer(folder, null, config),
+    start: () => startServer(folder, null, config, { program }),
   })
   const folders = { none: join(work, 'none'), many: join(work, 'many'), marked: join(work, 'marked') }
   await seedFolder(folders.none, hooked)
@@ -56,7 +64,12 @@ async function subjectsIn(work: string, tenants: number): Promise<Subject[]> {
       title: 'an empty folder',
       path,
       hasBudget: true,
-      start: (round) => startServer(join(work, `empty-${round}`), null, plain),
+      start: (round) => startServer(join(work, `empty-${round}`), null, plain, { program }),
+    },
+    {
+      title: 'an empty folder, from sources',
+      path,
+      start: (round) => startServer(join(work, `sources-${round}`), null, plain),
     },
     on('one tenant', await seeded(join(work, 'one')), plain),
     on(`${count} tenants`, folders.many, plain),
@@ -104,7 +117,9 @@ function lineOf({ title, hasBudget = false }: Subject, { firstMs, bytes }: Figur
 /** Runs, prints, and returns the figures as Markdown. */
 export async function runStarts(plan: Plan, quick: boolean): Promise<string> {
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
+  const modules = ['src/main.ts', 'src/config/define.ts', 'src/config/sections/functions/define-functions.ts']
   try {
+    runBundle({ folder: packageFolder, modules, libraries: ['zod'], out: bundleFolder })
     const subjects = await subjectsIn(work, quick ? 1000 : 100_000)
     const figures = subjects.map((): Figures => ({ firstMs: [], bytes: [] }))
     for (let round = 0; round < plan.rounds; round++)
@@ -122,5 +137,6 @@ export async function runStarts(plan: Plan, quick: boolean): Promise<string> {
     ].join('\n\n')
   } finally {
     rmSync(work, { recursive: true, force: true })
+    rmSync(bundleFolder, { recursive: true, force: true })
   }
 }
