@@ -132,7 +132,7 @@ export async function runStarts(plan: Plan, quick: boolean): Promise<string> {
     console.log(`\n${table}`)
     const environment = readEnvironment(work)
     return [
-      measuredWith(environment, `SQLite ${environment.sqlite}`, plan, `${plan.rounds} starts of each, in alternation.`),
+      measuredWith(environment, `SQLite ${environment.sqlite}`, plan, `${plan.rounds} starts of each, in alternation`),
       table,
     ].join('\n\n')
   } finally {
