@@ -1,5 +1,6 @@
 /**
- * The scheduler of housekeeping jobs: intervals aligned to the clock, leases so that one of several nodes runs a job, and counters.
+ * The scheduler of housekeeping jobs: intervals aligned to the clock, leases so that one of several nodes runs a
+ * job, and counters.
  *
  * A job must be idempotent and safe to abort: a node that was suspended in the middle of a run does not know that its
  * lease has expired and another node runs the job.
