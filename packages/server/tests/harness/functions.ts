@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Client } from './client.ts'
 
 export interface FunctionProject {
   readonly folder: string
@@ -22,4 +23,12 @@ export function openFunctionProject(code: string): FunctionProject {
   }
   write(code)
   return { folder, write, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/**
+ * Until a process runs functions, of a project with an `rpc` named `ready`: one that was killed is replaced in the
+ * background, and a call that finds none in time is 503.
+ */
+export async function untilHostReady({ post }: Client): Promise<void> {
+  while ((await post('/api/fn/ready', {})).status !== 200);
 }

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { manualClock } from '../../../src/base/clock.ts'
 import { KiB, MiB } from '../../../src/limits/units.ts'
 import { open } from '../../harness/config.ts'
-import { openFunctionProject } from '../../harness/functions.ts'
+import { openFunctionProject, untilHostReady } from '../../harness/functions.ts'
 import { openCommandLine } from '../../harness/processes/command-line.ts'
 import { describeServer, rootKey } from '../../harness/server.ts'
 
@@ -17,6 +17,7 @@ const command = openCommandLine([process.execPath, join(import.meta.dir, '../../
 
 /** The project writes two lines of imports before it. */
 const code = `import { z } from ${JSON.stringify(Bun.resolveSync('zod', import.meta.dir))}
+export const ready = rpc({ caller: 'service' }, () => true)
 export const throws = before('shared.throwing', ['insert'], ({ row }) => { throw new TypeError('broken') })
 export const hangs = before('shared.hanging', ['insert'], () => new Promise(() => {}))
 export const exits = before('shared.exiting', ['insert'], () => process.exit(1))
@@ -106,6 +107,8 @@ describeServer('failures', { config, clock, settings: { projectFolder: project.f
   ]
   for (const [name, at, status, slug, message] of hooks)
     test(`[FN-21] the hook "${name}" is named with its place, and nothing is stored`, async () => {
+      // The case before has ended its process, and the deadline of a hook includes the wait for another one.
+      await untilHostReady(service)
       const { status: code, body } = await insert(at)
       expect([code, body.slug]).toEqual([status, slug])
       await expectNamed(name, message)
@@ -113,6 +116,7 @@ describeServer('failures', { config, clock, settings: { projectFolder: project.f
     })
 
   test('[FN-21] a hook after another one fails and recovers under its own name', async () => {
+    await untilHostReady(service)
     expect((await insert('paired', { title: 'bad' })).status).toBe(500)
     await expectNamed('later', 'only the second')
     expect((await find('fine')).state).toBe('active')
@@ -135,6 +139,8 @@ describeServer('failures', { config, clock, settings: { projectFolder: project.f
   ]
   for (const [name, input, message] of jobs)
     test(`[FN-21] the job of "${name}" that fails is named with its place`, async () => {
+      // A job that finds no host waits by the clock, which stands still.
+      await untilHostReady(service)
       expect((await service.post('/api/functions/jobs', { queue: name, input })).status).toBe(201)
       await attempted(name)
       await expectNamed(name, message)
@@ -156,6 +162,7 @@ describeServer('failures', { config, clock, settings: { projectFolder: project.f
   })
 
   test('[FN-21] `plinth functions list` shows the last error of a function with its place', async () => {
+    await untilHostReady(service)
     expect((await insert('throwing')).status).toBe(500)
     writeFileSync(join(command.folder, 'plinth.config.ts'), 'export default {}')
     const key = { PLINTH_SERVICE_KEY: rootKey, PLINTH_SECRET: 'a-secret-of-a-server-0123456789abcdef' }

@@ -1,7 +1,7 @@
 /** Hooks that run together: one that never returns is named, not the one that was called first. */
 import { afterAll, expect, test } from 'bun:test'
 import { open } from '../../harness/config.ts'
-import { openFunctionProject } from '../../harness/functions.ts'
+import { openFunctionProject, untilHostReady } from '../../harness/functions.ts'
 import { describeServer } from '../../harness/server.ts'
 
 const project = openFunctionProject(`
@@ -32,7 +32,7 @@ describeServer('hooks after others', { config, settings: { projectFolder: projec
   for (const [what, name, first, later, status, message] of endless)
     test(`[FN-21] a hook that ${what} is named, not the one before it`, async () => {
       // The process of the case before was killed; a hook's deadline includes the wait for the next one.
-      expect((await service.post('/api/fn/ready', {})).status).toBe(200)
+      await untilHostReady(service)
       expect((await insert(name, { title: 'x' })).status).toBe(status)
       const failed = await find(later)
       expect(failed).toMatchObject({ state: 'failing', calls: 1, failures: 1 })
@@ -44,6 +44,7 @@ describeServer('hooks after others', { config, settings: { projectFolder: projec
     })
 
   test('[FN-21] of several rows, the hook that does not return is named while those of the others have', async () => {
+    await untilHostReady(service)
     const { status } = await service.post('/api/db/shared/tables/waited/batch', { inserts: [{ title: 'x' }, {}] })
     expect(status).toBe(500)
     expect((await find('hangs')).failures).toBe(2)
