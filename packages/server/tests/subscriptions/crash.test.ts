@@ -24,15 +24,19 @@ for (const engine of engines)
       for (let round = 0; round < 3; round++) {
         const socket = await watch(server.url, { subscribe: { since } })
         expect(socket.subscribed.recovered).toBe(true)
+        // Until the server is killed, and not more than a client recovers from.
         const writes = Array.from({ length: 60 }, async (_, n) => {
-          for (let step = 0; step < 20; step++)
+          for (let step = 0; step < 100; step++)
             await server.service.post(`${items}?upsert=true`, { id: `r${n % 15}`, n: round * 1000 + step })
         })
         const finished = Promise.allSettled(writes)
-        for (let n = 0; n < 20 + 30 * round; n++) {
+        // One message may have many changes.
+        for (let seen = 0; seen < 20 + 30 * round; ) {
           const message = await socket.next()
           since = message.cursor
-          for (const { docId, data } of changesIn([message])) view.set(docId, data)
+          const changes = changesIn([message])
+          seen += changes.length
+          for (const { docId, data } of changes) view.set(docId, data)
         }
         await server.kill()
         await finished
@@ -41,13 +45,23 @@ for (const engine of engines)
       }
       const last = await watch(server.url, { subscribe: { since } })
       expect(last.subscribed.recovered).toBe(true)
-      await server.service.post(items, { id: 'end' })
-      for (const { docId, data } of changesIn(
-        await last.until((message) => changesIn([message]).some(({ docId }) => docId === 'end')),
-      ))
-        view.set(docId, data)
-      const { body } = await server.service.get(`${items}?limit=1000`)
-      expect(Object.fromEntries(view)).toEqual(Object.fromEntries(body.items.map((row: Message) => [row.id, row])))
+      const shown = async (): Promise<Record<string, unknown>> => {
+        const { body } = await server.service.get(`${items}?limit=1000`)
+        return Object.fromEntries(body.items.map((row: Message) => [row.id, row]))
+      }
+      /** Receives what was committed before a further record. */
+      async function receive(end: string): Promise<void> {
+        await server.service.post(items, { id: end })
+        const messages = await last.until((message) => changesIn([message]).some(({ docId }) => docId === end))
+        for (const { docId, data } of changesIn(messages)) view.set(docId, data)
+      }
+      // PostgreSQL may commit a write of the killed server after the next one has started. A change that was missed
+      // never arrives.
+      for (let end = 0; end < 10; end++) {
+        await receive(`end${end}`)
+        if (Bun.deepEquals(Object.fromEntries(view), await shown())) break
+      }
+      expect(Object.fromEntries(view)).toEqual(await shown())
       await last.close()
     } finally {
       await server.remove()
