@@ -4,6 +4,7 @@
  */
 import type { Dialect, StoredType } from '../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
+import { createConditionTexts } from './condition-texts.ts'
 import type { CompareOp, Expr, OuterField, Scalar } from './expr.ts'
 import { sizeOf } from './geo/area.ts'
 import { areaKeysSql, distanceOrder, exactly, geoColumns, geoValues, inAreaSql } from './geo/geo-sql.ts'
@@ -147,10 +148,11 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
     }
   }
 
+  const conditionOf = createConditionTexts(bind)
   const sourceOf = (table: Table): Source => ({ table, alias: ident(table.name), outer: null })
 
   return {
-    condition: (expr, table) => build(expr, sourceOf(table), 0),
+    condition: (expr, table) => conditionOf(expr, table, () => build(expr, sourceOf(table), 0)),
     visited(expr, table) {
       const area = smallestArea(expr.kind === 'and' ? expr.of : [expr])
       return area && areaKeysSql({ ...sourceOf(table), dialect }, table.fields.get(area.field) as Field, area.area)

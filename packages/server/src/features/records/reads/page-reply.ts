@@ -121,11 +121,11 @@ export async function pageReply(found: Found, writer: PageWriter, limits: Respon
 }
 
 /** The response with one record, serialized from its row. The entity tag consists of its version and its content. */
-export async function recordReply(
+export function recordReply(
   row: RecordRow,
   version: number,
   { record, item, text }: Pick<PageWriter, 'record' | 'item' | 'text'>,
-): Promise<Reply> {
+): Reply | Promise<Reply> {
   let chars = 0
   for (const name in row) {
     const value = row[name]

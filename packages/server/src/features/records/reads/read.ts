@@ -1,6 +1,5 @@
 /** Get, count, and the parameters that all lists share. Every SQL query includes the caller's read rule. */
 import { required } from '../../../access/check.ts'
-import { sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField, notFound } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
@@ -69,9 +68,8 @@ export async function findRecord(
 
 async function findRow(call: TableCall, id: string, reader: RowReader): Promise<RecordRow | null> {
   if (!isRecordId(id)) return null
-  const byId = reader.byId(id)
   const [rule] = conditionsOf(call, call.permissions.read())
-  const [row] = await call.database.all<RecordRow>(rule ? sql`${byId} AND ${rule}` : byId)
+  const [row] = await call.database.all<RecordRow>(reader.byId(id, rule))
   return row ?? null
 }
 

@@ -2,10 +2,12 @@
  * Projection: the select list for the fields that a response shows and those that only the sort needs, and the
  * conversion of rows to JSON, either through objects or directly from stored text.
  */
+import { createLru } from '../../../base/concurrency/lru.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import { type PageQuery, type SelectColumn, type SelectList, selectList } from '../../../engines/sql/page-query.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { cursorCharsMax, projectedMembersMax } from '../../../limits/api.ts'
+import { conditionShapesMax } from '../../../limits/sqlite.ts'
 import type { Field, FieldType } from '../../../query/table.ts'
 import { extraColumn } from '../../../query/to-sql.ts'
 import type { TableCall } from '../resolve-table.ts'
@@ -18,8 +20,8 @@ export interface RowReader {
   readonly key: PageQuery['key']
   /** Maximum characters of a row that are read only for its cursor. */
   readonly keyChars: number
-  /** Selects the row with an id and its version; a condition can be appended. */
-  byId(id: string): SqlText
+  /** Selects the row with an id, and its version, if it satisfies the condition. */
+  byId(id: string, condition?: SqlText): SqlText
   /**
    * Converts a row to a record with the fields that were read, in place if possible.
    */
@@ -198,15 +200,12 @@ function createRowReader(
 
   const list = selectList(columns)
   const keyChars = read.filter(({ name, type }) => isKeyText(name, type)).length * keyCharsMax
-  const idText = `SELECT ${list.text.text}${versions ? '' : `, ${rows.version.text}`} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
-  const idValues = [...list.text.values, ...rows.from.values]
-
   const { rowKey } = dialect
   return {
     list,
     key: rowKey && { column: sql`${alias}.${rowKey}`, from: rows.from },
     keyChars,
-    byId: (id) => ({ text: idText, values: [...idValues, id] }),
+    byId: createByIdQuery(rows, list, versions),
     record,
     takeVersion: versions ? takeVersion : null,
     shows: (name) => (fields ? fields.has(name) : table.schemaless || shown.some((field) => field.name === name)),
@@ -223,6 +222,28 @@ function createRowReader(
       return `{${parts.filter((part) => part !== '').join(',')}}`
     },
   }
+}
+
+/** Keeps its texts: the engine finds a statement by its text. */
+function createByIdQuery(
+  { name: alias, from, version }: TableRows,
+  { text: columns }: SelectList,
+  hasVersion: boolean,
+): RowReader['byId'] {
+  const all = `SELECT ${columns.text}${hasVersion ? '' : `, ${version.text}`} FROM ${from.text} WHERE ${alias.text}."id" = ?`
+  const values = [...columns.values, ...from.values]
+  const conditioned = createLru<string, string>(conditionShapesMax)
+  const conditionedText = (condition: string): string => {
+    const known = conditioned.get(condition)
+    if (known !== undefined) return known
+    const text = `${all} AND ${condition}`
+    conditioned.set(condition, text)
+    return text
+  }
+  return (id, condition) =>
+    condition
+      ? { text: conditionedText(condition.text), values: [...values, id, ...condition.values] }
+      : { text: all, values: [...values, id] }
 }
 
 const extraColumnName = '_extra'

@@ -144,6 +144,7 @@ export function includingReader(
   included: readonly Included[],
   also: HiddenFields = {},
 ): RowReader {
+  if (included.length === 0) return readerOf(call, fields, also)
   const { table, showsHidden } = call.view
   const replaced = new Set(included.map(({ relation }) => relation.name))
   let shown = fields
