@@ -230,7 +230,8 @@ function createByIdQuery(
   { text: columns }: SelectList,
   hasVersion: boolean,
 ): RowReader['byId'] {
-  const all = `SELECT ${columns.text}${hasVersion ? '' : `, ${version.text}`} FROM ${from.text} WHERE ${alias.text}."id" = ?`
+  const shown = hasVersion ? columns.text : `${columns.text}, ${version.text}`
+  const all = `SELECT ${shown} FROM ${from.text} WHERE ${alias.text}."id" = ?`
   const values = [...columns.values, ...from.values]
   const conditioned = createLru<string, string>(conditionShapesMax)
   const conditionedText = (condition: string): string => {
