@@ -106,6 +106,8 @@ export const bulkJobsRunningMax = 2
 export const bulkJobsMax = 50
 /** Records that one job may change: about a day of work. */
 export const bulkRecordsMax = 100_000_000
+/** Matches of a search whose records a job changes: each page searches again, some 40 ms of the writer. */
+export const bulkFoundMax = 20_000
 /** A job of more records needs a recent sign-in. */
 export const bulkWithoutSignInMax = 100
 /** Records that were refused, after which a job ends: the change does not fit the table. */

@@ -89,6 +89,10 @@ export const importFaultsMax = 100
 /** Times that a request is repeated which the server is too busy to answer, and the longest pause before one. */
 export const importAttemptsMax = 10
 export const importPauseMs = 60_000
+/** Matches of a search whose records are exported: each page searches again, in a reader thread, for some 200 ms. */
+export const exportFoundMax = 100_000
+/** Time limit of counting the matches of a search before an export or a bulk job. */
+export const foundRowsCountedMs = 10_000
 /** Records of one page of an export. */
 export const exportPageRecords = 500
 /** Bytes of one page of an export over HTTP: a few milliseconds to write as text. A larger record has a page alone. */

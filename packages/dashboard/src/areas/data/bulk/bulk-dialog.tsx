@@ -8,7 +8,7 @@ import { TextField } from '../../../design/field.tsx'
 import { Skeleton } from '../../../design/skeleton.tsx'
 import type { TableAddress } from '../location.ts'
 import { isReadOnly } from '../record/draft.ts'
-import type { Condition } from '../rows/row-query.ts'
+import type { RowQuery } from '../rows/row-query.ts'
 import { describeCondition } from '../table/operators.ts'
 import { type ChangedField, ChangedFields, valuesOf } from './changed-fields.tsx'
 import { CancelJob, JobProgress, recordsOf } from './job-progress.tsx'
@@ -19,7 +19,7 @@ export interface BulkDialogProps {
   readonly address: TableAddress
   readonly table: TableDescription
   readonly action: BulkChange['action']
-  readonly filter: readonly Condition[]
+  readonly query: RowQuery
   /** All fields that are known, and those that the view shows. */
   readonly names: readonly string[]
   readonly shown: readonly string[]
@@ -63,7 +63,7 @@ export function BulkDialog(props: BulkDialogProps) {
 const previewFieldsMax = 3
 
 function BulkForm(props: BulkDialogProps & { readonly onStarted: (id: string) => void }) {
-  const { address, table, action, filter, names, shown, onStarted, onClose } = props
+  const { address, table, action, query, names, shown, onStarted, onClose } = props
   const [fields, setFields] = useState<readonly ChangedField[]>(() => firstField(table, names))
   const [phrase, setPhrase] = useState('')
   const [isBusy, setBusy] = useState(false)
@@ -73,7 +73,7 @@ function BulkForm(props: BulkDialogProps & { readonly onStarted: (id: string) =>
   const previewed = isDelete
     ? shown.filter((name) => name !== 'id').slice(0, previewFieldsMax)
     : fields.map(({ name }) => name)
-  const preview = usePreview(address, filter, previewed)
+  const preview = usePreview(address, query, previewed)
   const total = preview.data?.total ?? null
   const isReady = total !== null && total > 0 && phrase.trim() === table.name && (isDelete || values !== null)
 
@@ -83,7 +83,9 @@ function BulkForm(props: BulkDialogProps & { readonly onStarted: (id: string) =>
     setBusy(true)
     setError(null)
     try {
-      const change = { action, filter, limit: total, ...(values !== null && { data: values }) }
+      const { filter, words } = query
+      const selected = { filter, ...(words !== null && { q: words }) }
+      const change = { action, ...selected, limit: total, ...(values !== null && { data: values }) }
       onStarted((await startJob(address, change)).id)
     } catch (failure) {
       setError(failure)
@@ -92,7 +94,7 @@ function BulkForm(props: BulkDialogProps & { readonly onStarted: (id: string) =>
   }
   return (
     <form className="stack" onSubmit={(event) => void start(event)}>
-      <Selection filter={filter} table={table} />
+      <Selection query={query} table={table} />
       {!isDelete && (
         <ChangedFields address={address} table={table} names={names} fields={fields} onChange={setFields} />
       )}
@@ -143,8 +145,8 @@ function firstField(table: TableDescription, names: readonly string[]): readonly
   return name === undefined ? [] : [{ name, draft: null }]
 }
 
-function Selection({ filter, table }: Pick<BulkDialogProps, 'filter' | 'table'>) {
-  if (filter.length === 0)
+function Selection({ query: { filter, words }, table }: Pick<BulkDialogProps, 'query' | 'table'>) {
+  if (filter.length === 0 && words === null)
     return (
       <p>
         No filter is set: <strong>every record of {table.name}</strong> is selected.
@@ -152,6 +154,11 @@ function Selection({ filter, table }: Pick<BulkDialogProps, 'filter' | 'table'>)
     )
   return (
     <ul className="data-conditions data-bulk-conditions" aria-label="Conditions">
+      {words !== null && (
+        <li className="data-condition">
+          Search: <span dir="auto">{words}</span>
+        </li>
+      )}
       {filter.map((condition) => (
         <li key={JSON.stringify(condition)} className="data-condition" dir="auto">
           {describeCondition(condition)}

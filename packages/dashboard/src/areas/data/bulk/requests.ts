@@ -5,11 +5,13 @@ import { api } from '../../../app/transport.ts'
 import { apiPath, type TableAddress } from '../location.ts'
 import type { Values } from '../record/writes.ts'
 import { type Row, rowOf } from '../rows/row.ts'
-import type { Condition } from '../rows/row-query.ts'
+import { type Condition, parametersOf, type RowQuery } from '../rows/row-query.ts'
 
 export interface BulkChange {
   readonly action: 'update' | 'delete'
   readonly filter: readonly Condition[]
+  /** Words of a search. */
+  readonly q?: string
   readonly data?: Values
   /** The number of records that was confirmed. */
   readonly limit: number
@@ -65,20 +67,20 @@ export interface Preview {
 const sampleRows = 5
 const previewChars = 160
 
-/** How many records a filter selects, and the first of them. */
-export const usePreview = (address: TableAddress, filter: readonly Condition[], fields: readonly string[]) =>
+/** How many records a query selects, and the first of them. */
+export const usePreview = (address: TableAddress, query: RowQuery, fields: readonly string[]) =>
   useQuery({
-    queryKey: ['bulk-preview', apiPath(address), filter, fields],
+    queryKey: ['bulk-preview', apiPath(address), query, fields],
     staleTime: 0,
     gcTime: 0,
     queryFn: async ({ signal }): Promise<Preview> => {
       const { items, total } = await api.get<{ readonly items: readonly Values[]; readonly total: number }>(
-        apiPath(address),
+        query.words === null ? apiPath(address) : `${apiPath(address)}/search`,
         {
           query: {
-            ...(filter.length > 0 && { filter: JSON.stringify(filter) }),
+            ...parametersOf(query),
             fields: ['id', ...fields].join(','),
-            sort: 'id:asc',
+            ...(query.words === null && { sort: 'id:asc' }),
             limit: sampleRows,
             preview: previewChars,
           },

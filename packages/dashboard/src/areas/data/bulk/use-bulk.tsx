@@ -23,17 +23,22 @@ export interface BulkView {
 }
 
 export function useBulk(view: BulkView): { readonly actions: readonly MenuAction[]; readonly content: ReactNode } {
-  const { address, query, canWrite, onChanged } = view
+  const { address, canWrite, onChanged } = view
   const [action, setAction] = useState<BulkChange['action'] | null>(null)
   const [isShown, setShown] = useState(false)
   const { data: job = null } = useLatestJob(address)
   useEnd(job, onChanged)
   const isBusy = isUnderWay(job)
-  const isDisabled = query.words !== null || isBusy
   const actions: readonly MenuAction[] = canWrite
     ? [
-        { label: 'Change matching…', icon: 'edit', isDisabled, run: () => setAction('update') },
-        { label: 'Delete matching…', icon: 'trash', isDangerous: true, isDisabled, run: () => setAction('delete') },
+        { label: 'Change matching…', icon: 'edit', isDisabled: isBusy, run: () => setAction('update') },
+        {
+          label: 'Delete matching…',
+          icon: 'trash',
+          isDangerous: true,
+          isDisabled: isBusy,
+          run: () => setAction('delete'),
+        },
       ]
     : []
   const content = (
@@ -48,9 +53,7 @@ export function useBulk(view: BulkView): { readonly actions: readonly MenuAction
           {canWrite && <CancelJob address={address} job={job} />}
         </div>
       )}
-      {action !== null && (
-        <BulkDialog {...view} filter={query.filter} action={action} job={job} onClose={() => setAction(null)} />
-      )}
+      {action !== null && <BulkDialog {...view} action={action} job={job} onClose={() => setAction(null)} />}
       {isShown && job !== null && (
         <Dialog
           isOpen

@@ -69,7 +69,7 @@ export function ExportDialog({ address, table, query, total, shown, onClose }: E
       size="small"
       isSticky
       title={`Export ${table.name}`}
-      description={`${total === null ? 'The records' : total === 1 ? '1 record' : `${total.toLocaleString('en')} records`} of this view, in its order`}
+      description={`${total === null ? 'The records' : total === 1 ? '1 record' : `${total.toLocaleString('en')} records`} of this view, ${query.words === null ? 'in its order' : 'in the order of their ids'}`}
     >
       <div className="stack">
         <Field label="Format">

@@ -20,7 +20,7 @@ export interface FilesView {
 }
 
 export function useFiles(view: FilesView): { readonly actions: readonly MenuAction[]; readonly content: ReactNode } {
-  const { query, canWrite, canRead, onChanged } = view
+  const { canWrite, canRead, onChanged } = view
   const [open, setOpen] = useState<'import' | 'export' | null>(null)
   const close = (): void => setOpen(null)
   const actions: readonly MenuAction[] = [
@@ -30,7 +30,6 @@ export function useFiles(view: FilesView): { readonly actions: readonly MenuActi
           {
             label: 'Export…',
             icon: 'download',
-            isDisabled: query.words !== null,
             run: () => setOpen('export'),
           } as const,
         ]

@@ -21,7 +21,11 @@ export interface BulkInput {
   /** The path of the table below `/api/db`, for the audit log. */
   readonly path: string
   /** `limit` is the number of records that was confirmed: no more are changed. */
-  readonly change: Omit<ByFilterBody, 'limit'> & { readonly limit: number }
+  readonly change: Omit<ByFilterBody, 'limit'> & {
+    readonly limit: number
+    /** Words of a search that selects the records with the filter. */
+    readonly q?: string | undefined
+  }
   /** The change as the audit log shows it. */
   readonly audited: object
   readonly actor: BulkActor

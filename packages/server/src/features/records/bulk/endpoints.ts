@@ -1,6 +1,6 @@
 /**
- * Endpoints of bulk jobs, for the dashboard alone: start the change or deletion of all records that a filter selects,
- * follow it, cancel it. `run-bulk-job` does the work.
+ * Endpoints of bulk jobs, for the dashboard alone: start the change or deletion of all records that a filter or a search
+ * selects, follow it, cancel it. `run-bulk-job` does the work.
  */
 import { z } from 'zod'
 import type { ServiceCaller } from '../../../access/caller.ts'
@@ -8,12 +8,13 @@ import { accessDenied, notFound, payloadTooLarge } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { dashboardPath } from '../../../http/security/dashboard-access.ts'
-import { bulkJobsListed, bulkRecordsMax, bulkWithoutSignInMax } from '../../../limits/dashboard.ts'
+import { bulkFoundMax, bulkJobsListed, bulkRecordsMax, bulkWithoutSignInMax } from '../../../limits/dashboard.ts'
 import { functionJobInputChars } from '../../../limits/function-jobs.ts'
 import type { Table } from '../../../query/table.ts'
 import type { BulkJobs, StoredBulkJob } from '../../bulk-jobs.ts'
 import { maskedFilter, maskedValues } from '../hidden-values.ts'
 import type { TableCall } from '../resolve-table.ts'
+import { findFewRows } from '../search/found-rows.ts'
 import { type ResolveCall, readScope, recordSchema, writeScope } from '../table-endpoint.ts'
 import { parseByFilter } from '../writes/batch.ts'
 import { type BulkInput, formatJob, jobSchema, keyOf } from './bulk-job.ts'
@@ -27,6 +28,10 @@ const startBody = z.strictObject({
   action: z.enum(['update', 'delete']),
   filter: z.unknown().optional(),
   orFilter: z.unknown().optional(),
+  q: z
+    .string()
+    .optional()
+    .meta({ description: `Words of a full-text search with at most ${bulkFoundMax} results; the filter applies too` }),
   data: recordSchema.optional(),
   limit: z
     .int()
@@ -55,7 +60,7 @@ export function createBulkEndpoints({ resolve, jobs }: BulkEndpointsDeps): reado
       name: 'dashboard.startBulkJob',
       method: 'POST',
       paths: paths(),
-      summary: 'Change or delete all records that a filter selects, as a job',
+      summary: 'Change or delete all records that a filter or a search selects, as a job',
       scope: writeScope,
       requiresRecentSignIn: ({ limit }) => limit > bulkWithoutSignInMax,
       body: startBody,
@@ -65,6 +70,7 @@ export function createBulkEndpoints({ resolve, jobs }: BulkEndpointsDeps): reado
         const { limit, ...change } = call.body
         const table = await resolve(call)
         parseByFilter(table, change)
+        if (change.q !== undefined) await findFewRows(table, change.q, bulkFoundMax)
         const { admin } = call.caller as ServiceCaller
         if (!admin) throw accessDenied()
         const { userId, email, sessionId, signedInAtMs } = admin
@@ -140,9 +146,11 @@ const pathOf = ({ address, table }: TableCall): string =>
   `/api/db/${[address.namespace, address.instanceId, 'tables', table.name].filter((part) => part !== null).join('/')}`
 
 /** The change without the values of hidden fields. */
-const masked = (table: Table, { action, filter, orFilter, data }: Omit<z.output<typeof startBody>, 'limit'>) => ({
+const masked = (table: Table, { action, filter, orFilter, q, data }: Omit<z.output<typeof startBody>, 'limit'>) => ({
   action,
   ...(filter !== undefined && { filter: maskedFilter(table, filter) }),
   ...(orFilter !== undefined && { orFilter: maskedFilter(table, orFilter) }),
+  // Hidden fields are not searched.
+  ...(q !== undefined && { q }),
   ...(data && { data: maskedValues(table, data) }),
 })

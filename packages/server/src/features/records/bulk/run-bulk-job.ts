@@ -11,6 +11,7 @@ import { json, textOf } from '../../../http/replies/reply.ts'
 import { bulkFailuresMax, bulkFailuresNamed, bulkPageRecords } from '../../../limits/dashboard.ts'
 import { BulkFailure, type BulkRun, type RunBulkJob } from '../../bulk-jobs.ts'
 import type { TableCall, Tables } from '../resolve-table.ts'
+import { findRows } from '../search/found-rows.ts'
 import { writeScopeOf } from '../table-endpoint.ts'
 import { type ByFilter, changeFound, findByFilter, parseByFilter } from '../writes/batch.ts'
 import { toResponse } from '../writes/response.ts'
@@ -71,7 +72,9 @@ export function createRunBulkJob(deps: BulkRunDeps): RunBulkJob {
       throw new BulkFailure('The administrator may not write to the table any more')
     try {
       const call = await tables.resolve({ namespace, instanceId, tableName: table }, caller)
-      return { call, caller, selection: parseByFilter(call, { ...change, limit: undefined }) }
+      const { q, ...filtered } = change
+      const selection = parseByFilter(call, { ...filtered, limit: undefined })
+      return { call, caller, selection: { ...selection, found: q === undefined ? null : await findRows(call, q) } }
     } catch (error) {
       if (isRefusal(error)) throw new BulkFailure(describe(error))
       throw error

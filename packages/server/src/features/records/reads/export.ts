@@ -7,7 +7,7 @@ import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { textParam } from '../../../http/input/query-schema.ts'
 import { createResponseLimits } from '../../../http/replies/large-responses.ts'
 import { bytes, textOf } from '../../../http/replies/reply.ts'
-import { exportPageBytes, exportPageRecords } from '../../../limits/writes.ts'
+import { exportFoundMax, exportPageBytes, exportPageRecords } from '../../../limits/writes.ts'
 import {
   createRecordWriter,
   type RecordFormat,
@@ -17,6 +17,7 @@ import {
 import type { Table } from '../../../query/table.ts'
 import { maskedFilter } from '../hidden-values.ts'
 import type { TableCall } from '../resolve-table.ts'
+import { type FoundRows, findFewRows } from '../search/found-rows.ts'
 import { common, type ResolveCall, readScope } from '../table-endpoint.ts'
 import type { Totals } from '../totals/totals.ts'
 import { filtering } from './endpoints.ts'
@@ -25,6 +26,7 @@ import { list } from './list.ts'
 const exportQuery = z.object({
   format: z.enum(recordFormats).meta({ description: 'CSV has text that no spreadsheet runs as a formula' }),
   ...filtering,
+  q: textParam(`Words of a full-text search with at most ${exportFoundMax} results; the filter applies too`),
   sort: textParam('field:asc or field:desc, comma-separated; default id:asc'),
   fields: textParam('Fields to export: name,title; default all but hidden ones'),
 })
@@ -50,8 +52,9 @@ export interface ExportDeps {
 const limits = createResponseLimits(() => exportPageBytes)
 
 export function createExportEndpoint({ resolve, totals }: ExportDeps): Endpoint {
-  async function readPage(table: TableCall, { format: _, sort = 'id:asc', ...query }: Query, after: string) {
-    const reply = await list(table, { ...query, sort, after, limit: exportPageRecords }, { totals, limits })
+  async function readPage(table: TableCall, query: Query, found: FoundRows | null, after: string) {
+    const { format: _, q: __, sort = 'id:asc', ...listed } = query
+    const reply = await list(table, { ...listed, sort, after, limit: exportPageRecords }, { totals, limits, found })
     return JSON.parse(textOf(reply) ?? '') as Page
   }
   return endpoint({
@@ -62,7 +65,7 @@ export function createExportEndpoint({ resolve, totals }: ExportDeps): Endpoint 
     paths: ['/api/db/:namespace/export/:table', '/api/db/:namespace/:instanceId/export/:table'],
     summary: 'Export records as a file',
     description:
-      'Streams the records that match in pages: one that is written meanwhile is there or not. An export that fails breaks the connection. Administrators need a recent sign-in.',
+      'Streams the records that match in pages, those of a search too in the order of `sort`: one that is written meanwhile is there or not. An export that fails breaks the connection. Administrators need a recent sign-in.',
     scope: readScope,
     requiresRecentSignIn: true,
     // Data leaves the server.
@@ -72,10 +75,12 @@ export function createExportEndpoint({ resolve, totals }: ExportDeps): Endpoint 
     errors: [404],
     async handle(call) {
       const table = await resolve(call)
-      const first = await readPage(table, call.query, '')
+      const { q } = call.query
+      const found = q === undefined ? null : await findFewRows(table, q, exportFoundMax)
+      const first = await readPage(table, call.query, found, '')
       call.audit?.({ before: null, after: audited(table.table, call.query) })
       const writer = writerOf(table.table, call.query)
-      const next = (after: string) => readPage(table, call.query, after)
+      const next = (after: string) => readPage(table, call.query, found, after)
       const { format } = call.query
       return bytes({ kind: 'stream', stream: streamed(writer, first, next, call) }, 200, {
         'Content-Type': contentTypes[format],
@@ -121,12 +126,13 @@ function streamed(
 
 const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : JSON.parse(text))
 
-function audited(table: Table, { format, fields, filter, filters, orFilter, orFilters }: Query): object {
+function audited(table: Table, { format, fields, filter, filters, orFilter, orFilters, q }: Query): object {
   const [all, any] = [parsed(filter ?? filters), parsed(orFilter ?? orFilters)]
   return {
     format,
     ...(fields !== undefined && { fields }),
     ...(all !== undefined && { filter: maskedFilter(table, all) }),
     ...(any !== undefined && { orFilter: maskedFilter(table, any) }),
+    ...(q !== undefined && { q }),
   }
 }

@@ -26,6 +26,7 @@ import { parseSort, reverseSort, type Sort, type SortValue, sortValues } from '.
 import type { ReadSamples } from '../advice/read-samples.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
+import type { FoundRows } from '../search/found-rows.ts'
 import type { Totals } from '../totals/totals.ts'
 import { isRecordId } from '../writes/input.ts'
 import { scansTable } from './explain/suggest-index.ts'
@@ -54,6 +55,8 @@ export interface ListDeps {
   readonly limits: ResponseLimits
   /** Keeps the forms of lists in sampled requests; absent for rehearsals. */
   readonly samples?: Pick<ReadSamples, 'add'>
+  /** Restricts a list from a cursor to these rows. */
+  readonly found?: FoundRows | null
   /** See `Call`. */
   readonly admit?: (() => Promise<void> | undefined) | undefined
 }
@@ -205,7 +208,7 @@ async function listFrom(
   limit: number,
   direction: CursorDirection,
   cursor: string,
-  { limits }: ListDeps,
+  { limits, found = null }: ListDeps,
 ): Promise<Reply> {
   const { condition, sort, reader, checked, included, nearby } = selection
   const position = await findPosition(call, sort, direction, cursor)
@@ -214,8 +217,8 @@ async function listFrom(
   const segments = position ? segmentsAfter(call.backEnd, call.table, walk, position) : [null]
   const order = orderOf(call, walk)
   const queriesOf = (one: Expr): readonly PageQuery[] => {
-    const conditions = conditionsOf(call, one)
-    const visited = call.backEnd.visited(one, call.table)
+    const conditions = [...(found ? [found.condition] : []), ...conditionsOf(call, one)]
+    const visited = found ? found.visited : call.backEnd.visited(one, call.table)
     return segments.map((segment) =>
       pageQuery(call, reader, segment ? [...conditions, segment] : conditions, { order, limit, offset: 0, visited }),
     )
@@ -223,17 +226,17 @@ async function listFrom(
   // One extra row shows whether there are more.
   const nearest = { table: call.table, condition, sort: walk, position, limit: limit + 1 }
   return respondWithPage(call, limits, async (read, isLarge) => {
-    const found = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
-    if (!found) return null
-    const hasMore = found.rows.length > limit
-    if (hasMore) found.rows.pop()
+    const rows = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
+    if (!rows) return null
+    const hasMore = rows.rows.length > limit
+    if (hasMore) rows.rows.pop()
     const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
       const next = last ? cursorOf(call, sort, direction, last) : cursor
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
     const writer = writerOf(reader, envelope, nearby, direction === 'before', checked)
-    if (included.length === 0) return pageReply(found, writer, limits)
-    return pageWithIncluded({ call, reader, included }, found, writer, { read, isLarge, limits })
+    if (included.length === 0) return pageReply(rows, writer, limits)
+    return pageWithIncluded({ call, reader, included }, rows, writer, { read, isLarge, limits })
   })
 }

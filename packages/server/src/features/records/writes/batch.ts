@@ -13,6 +13,7 @@ import { type FilterGroups, parseFilterGroups } from '../../../query/filter.ts'
 import { builtInFieldNames } from '../../../query/table.ts'
 import { readRows } from '../reads/read-rows.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
+import type { FoundRows } from '../search/found-rows.ts'
 import type { VersionedRow } from '../version.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
 import { insertRecords, type NewRecord } from './insert.ts'
@@ -190,6 +191,8 @@ export interface ByFilter {
   readonly patch: Patch | null
   /** Maximum number of records. */
   readonly limit: number
+  /** Of these records only; null for all. */
+  readonly found?: FoundRows | null
 }
 
 /**
@@ -225,16 +228,17 @@ export function parseByFilter(call: TableCall, body: ByFilterBody): ByFilter {
  */
 export async function findByFilter(
   { call, tx }: Write,
-  { condition, limit }: ByFilter,
+  { condition, limit, found = null }: ByFilter,
   after: string | null = null,
 ): Promise<readonly string[]> {
   const { rows, backEnd, table } = call
   const column = sql`${rows.name}."id"`
   const follows = after === null ? sql`` : sql` AND ${column} > ${after}`
-  const found = await tx.all<{ id: string }>(
-    sql`SELECT ${column} AS "id" FROM ${rows.from} WHERE (${backEnd.condition(condition, table)})${follows} ORDER BY ${column} LIMIT ${limit}${backEnd.dialect.forUpdate}`,
+  const isFound = found === null ? sql`` : sql` AND ${found.condition}`
+  const selected = await tx.all<{ id: string }>(
+    sql`SELECT ${column} AS "id" FROM ${rows.from} WHERE (${backEnd.condition(condition, table)})${isFound}${follows} ORDER BY ${column} LIMIT ${limit}${backEnd.dialect.forUpdate}`,
   )
-  return found.map(({ id }) => id)
+  return selected.map(({ id }) => id)
 }
 
 /** Changes the records that `findByFilter` has found in this transaction. */
