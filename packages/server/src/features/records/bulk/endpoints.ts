@@ -1,6 +1,6 @@
 /**
- * Endpoints of bulk jobs, for the dashboard alone: start the change or deletion of all records that a filter or a search
- * selects, follow it, cancel it. `run-bulk-job` does the work.
+ * Endpoints of bulk jobs, for the dashboard alone: start the change or deletion of all records that a filter or a
+ * search selects, follow it, cancel it. `run-bulk-job` does the work.
  */
 import { z } from 'zod'
 import type { ServiceCaller } from '../../../access/caller.ts'
