@@ -8,7 +8,6 @@ import type { PlinthError } from '../core/error.ts'
 import { later } from '../core/later.ts'
 import { createListeners } from '../core/listeners.ts'
 import type { Message } from '../core/socket.ts'
-import type { ListCache } from '../offline/list-cache.ts'
 import { Query, type QueryParts, type Row } from '../records/query.ts'
 import { findVersion, setVersion } from '../records/versions.ts'
 import type { Observer, Writes } from './optimistic.ts'
@@ -40,30 +39,29 @@ const lingerMs = 1_000
 
 /** A short name of a query, so that equal queries of all clients share one subscription on the server. */
 function tagOf(text: string): string {
-  // A hash below 10 ** 13, times 257, is an exact number.
-  const add = (hash: number, char: string): number => (hash * 257 + (char.codePointAt(0) as number)) % 1e13
-  return [...text].reduce(add, 0).toString(36)
+  let hash = 0
+  // Below 10 ** 13, times 257, it is an exact number.
+  for (const char of text) hash = (hash * 257 + (char.codePointAt(0) as number)) % 1e13
+  return hash.toString(36)
 }
 
 /** What the lists of a client share. */
 export interface Shared {
   readonly subscribe: Subscribe
-  /** The lists by key; equal queries share one. */
-  readonly active: Map<string, LiveQuery>
   /** The lists that have users, or had until a moment ago. */
-  readonly used: Set<LiveQuery>
+  readonly lists: Set<LiveQuery>
   readonly writes: Writes
 }
 
 export class LiveQuery implements Observer, Subscriber {
-  readonly channel: string
   readonly path: string
+  readonly request: Subscriber['request']
   /** Of the rows that are kept: with what sorts and filters need, and more than are shown. */
   readonly parts: QueryParts
   readonly window: Window
+  readonly key: string
   readonly #query: Query
   readonly #isRecord: boolean
-  readonly #key: string
   readonly #shared: Shared
   readonly #listeners = createListeners()
   readonly #projections = new WeakMap<Row, Row>()
@@ -72,8 +70,6 @@ export class LiveQuery implements Observer, Subscriber {
   #reading = new AbortController()
   /** What has changed since the list is being read. */
   #missed: Change[] | undefined
-  /** Whether the list that is being read shows the right rows, only fewer than it could. */
-  #isRefill = false
   #users = 0
   #lingering: ReturnType<typeof setTimeout> | undefined
   /** Why the server refuses the list. */
@@ -82,7 +78,7 @@ export class LiveQuery implements Observer, Subscriber {
   #ready: Promise<unknown> | undefined
   /** Whether there are rows to show: those of the last visit, or of the server. */
   #hasRows = false
-  /** Whether the rows are those of the server, up to the changes that its cursor resumes. */
+  /** Whether the rows are those of the server, up to the changes that its cursor resumes; a refill may be under way. */
   #isListed = false
   #isConnected = false
 
@@ -91,18 +87,32 @@ export class LiveQuery implements Observer, Subscriber {
     const { filter, orFilter, sort, limit = limitDefault } = parts
     this.#query = query
     this.#isRecord = isRecord
-    this.#key = key
+    this.key = key
     this.#shared = shared
     this.window = new Window(orderOf(parts), Math.min(limit, limitMax))
     this.parts = { filter, orFilter, sort, limit: this.window.limit + spareRows }
     this.path = source.path
-    this.channel = `${source.channel}#${tagOf(JSON.stringify([filter, orFilter]))}`
-    shared.active.set(key, this)
+    this.request = {
+      type: 'subscribe',
+      channel: `${source.channel}#${tagOf(key)}`,
+      filter,
+      orFilter,
+    }
+    shared.lists.add(this)
     this.#linger()
   }
 
   get current(): Snapshot {
-    this.#snapshot ??= this.#takeSnapshot()
+    if (this.#snapshot) return this.#snapshot
+    const { rows, pending } = this.#shared.writes.show(this)
+    const { fields } = this.#query.parts
+    const shown = rows.slice(0, this.window.limit)
+    const items = fields ? shown.map((row) => this.#project(row, fields)) : shown
+    this.#snapshot = {
+      ...(this.#isRecord ? { record: items[0] ?? null } : { items, pending }),
+      status: this.status,
+      error: this.#error,
+    }
     return this.#snapshot
   }
 
@@ -128,9 +138,12 @@ export class LiveQuery implements Observer, Subscriber {
 
   subscribe(listener: () => void): () => void {
     const remove = this.#listeners.add(listener)
-    this.#users++
-    this.#shared.used.add(this)
-    if (!this.#error) this.start()
+    this.#shared.lists.add(this)
+    if (this.#users++ === 0) {
+      // The first user of a refused list tries again.
+      if (this.#error) this.reset()
+      this.start()
+    }
     return () => {
       if (remove() && --this.#users === 0) this.#linger()
     }
@@ -139,99 +152,89 @@ export class LiveQuery implements Observer, Subscriber {
   /**
    * Ends the list after a while if it is not used: without a subscription, nothing says when its rows change or must no
    * longer be shown. One that is still being read ends at once, so that queries which change faster than they are
-   * answered leave no requests behind. A refused list is only shared no longer, so that other users read it again.
+   * answered leave no requests behind. A refused list stays as it is, for those who look at its error.
    */
   #linger(): void {
     clearTimeout(this.#lingering)
     this.#lingering = later(
       () => {
-        const { active, used } = this.#shared
-        if (this.#users === 0) {
-          used.delete(this)
-          if (!this.#error) this.reset()
-        } else if (!this.#error) return
-        if (active.get(this.#key) === this) active.delete(this.#key)
+        if (this.#users > 0) return
+        this.#shared.lists.delete(this)
+        if (!this.#error) this.reset()
       },
       this.#unsubscribe && !this.#isListed ? 0 : lingerMs,
     )
   }
 
-  /** Of the feature `persist`, where it is used. */
-  get #cache(): ListCache | undefined {
-    return this.#query.source.core.parts.cache as ListCache | undefined
+  /** The feature `persist`, where it is used, keeps the rows, and gives those of the last visit. */
+  #keep(): void {
+    const { cache } = this.#query.source.core.parts as { cache?: (list: LiveQuery) => void }
+    cache?.(this)
   }
 
   /** Shows the rows of the last visit until the list is read. */
-  async #restore(): Promise<void> {
-    const saved = await this.#cache?.get(this.#key)
-    if (!saved || !this.#unsubscribe || this.#hasRows) return
-    this.window.reset(saved.rows, saved.isComplete)
+  restore(rows: readonly Row[], isComplete: boolean): void {
+    if (!this.#unsubscribe || this.#hasRows) return
+    this.window.reset(rows, isComplete)
     this.#hasRows = true
     this.changed()
   }
 
   start(): void {
-    if (!this.#hasRows) void this.#restore()
-    this.#shared.active.set(this.#key, this)
+    this.#keep()
     try {
       this.#unsubscribe ??= this.#shared.subscribe(this)
     } catch (error) {
-      this.refuse(error as PlinthError)
+      this.reset(error as PlinthError)
     }
   }
 
-  /** Ends the subscription, and shows no rows until it starts again. */
+  /** Ends the subscription, and shows no rows until it starts again. With an error, it is refused. */
   reset(error?: PlinthError): void {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
     this.#reading.abort()
-    this.#missed = undefined
     this.#isConnected = this.#isListed = this.#hasRows = false
+    this.request.since = undefined
     this.window.reset([], true)
     this.#error = error
     if (!error) this.#ready = undefined
     this.changed()
   }
 
-  refuse(error: PlinthError): void {
-    this.reset(error)
-    this.#linger()
-    this.#cache?.remove(this.#key)
-  }
-
   receive(message: Message): void {
     const { type } = message
-    const isSubscribed = type === 'subscribed'
-    if (isSubscribed || type === 'down') this.#isConnected = isSubscribed
-    if (type === 'resync' || (isSubscribed && !(message.recovered && this.#isListed))) void this.#list(false)
-    else this.#apply((type === 'db_change' ? [message] : (message.changes ?? [])) as Change[])
+    this.#isConnected = type !== 'down'
+    if (type === 'resync' || (type === 'subscribed' && !(message.recovered && this.#isListed))) {
+      this.#isListed = false
+      void this.#list()
+    } else this.#apply((type === 'db_change' ? [message] : (message.changes ?? [])) as Change[])
   }
 
   /** Reads the list, until that succeeds or is refused. What changes meanwhile is applied to it afterwards. */
-  async #list(isRefill: boolean, attempt = 0): Promise<void> {
+  async #list(): Promise<void> {
     this.#reading.abort()
     this.#reading = new AbortController()
     const { signal } = this.#reading
+    const query = new Query(this.#query.source, this.parts)
     const missed: Change[] = []
     this.#missed = missed
-    this.#isRefill = isRefill
     this.changed()
-    try {
-      const rows: Row[] = []
-      const query = new Query(this.#query.source, this.parts)
-      for await (const { items } of query.pages({ signal })) rows.push(...items)
-      if (signal.aborted) return
-      this.#missed = undefined
-      this.#isListed = this.#hasRows = true
-      this.window.reset(rows, rows.length < (this.parts.limit as number))
-      this.#apply(missed)
-    } catch (cause) {
-      if (signal.aborted) return
-      const { retryable, slug, retryAfterMs = backoffMs(attempt) } = cause as PlinthError
-      if (!retryable && slug !== 'invalid-answer') return this.refuse(cause as PlinthError)
-      await delay(retryAfterMs, signal)
-      if (!signal.aborted) void this.#list(isRefill, attempt + 1)
-    }
+    for (let attempt = 0; ; attempt++)
+      try {
+        const rows: Row[] = []
+        for await (const { items } of query.pages({ signal })) rows.push(...items)
+        if (signal.aborted) return
+        this.#missed = undefined
+        this.#isListed = this.#hasRows = true
+        this.window.reset(rows, rows.length < (this.parts.limit as number))
+        return this.#apply(missed)
+      } catch (cause) {
+        if (signal.aborted) return
+        const { retryable, slug, retryAfterMs = backoffMs(attempt) } = cause as PlinthError
+        if (!retryable && slug !== 'invalid-answer') return this.reset(cause as PlinthError)
+        await delay(retryAfterMs, signal)
+      }
   }
 
   #apply(changes: readonly Change[]): void {
@@ -242,33 +245,20 @@ export class LiveQuery implements Observer, Subscriber {
       this.#shared.writes.confirm(this, docId, version)
     }
     // Rows that belong to the list may be missing.
-    if (this.#status === 'live' && !this.#missed && window.bound && window.rows.length < window.limit)
-      void this.#list(true)
-    this.#cache?.save(this.#key, () => (this.#isListed ? { rows: window.rows, isComplete: !window.bound } : undefined))
+    if (this.status === 'live' && !this.#missed && window.bound && window.rows.length < window.limit) void this.#list()
     this.changed()
   }
 
   changed(): void {
     this.#snapshot = undefined
     this.#listeners.emit()
+    this.#keep()
   }
 
-  get #status(): Status {
+  get status(): Status {
     if (this.#error) return 'closed'
     if (!this.#hasRows) return 'loading'
-    return this.#isListed && this.#isConnected && (this.#isRefill || !this.#missed) ? 'live' : 'stale'
-  }
-
-  #takeSnapshot(): Snapshot {
-    const { rows, pending } = this.#shared.writes.show(this)
-    const { fields } = this.#query.parts
-    const shown = rows.slice(0, this.window.limit)
-    const items = fields ? shown.map((row) => this.#project(row, fields)) : shown
-    return {
-      ...(this.#isRecord ? { record: items[0] ?? null } : { items, pending }),
-      status: this.#status,
-      error: this.#error,
-    }
+    return this.#isListed && this.#isConnected ? 'live' : 'stale'
   }
 
   #project(row: Row, fields: readonly string[]): Row {

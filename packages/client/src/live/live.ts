@@ -12,21 +12,20 @@ import { createSubscribe } from './subscriptions.ts'
 export type LiveParts = ReturnType<typeof createParts>
 
 function createParts(core: Core) {
-  const active = new Map<string, LiveQuery>()
-  const used = new Set<LiveQuery>()
-  const writes = createWrites(used)
-  const shared = { subscribe: createSubscribe(core), active, used, writes }
+  const lists = new Set<LiveQuery>()
+  const writes = createWrites(lists)
+  const shared = { subscribe: createSubscribe(core), lists, writes }
   core.identity.add(() => {
-    const lists = [...used]
     // All end before the first one starts, so that no socket of the previous user is used again.
     for (const list of lists) list.reset()
     for (const list of lists) list.start()
   })
 
   const open = (query: Query, isRecord: boolean): LiveQuery => {
-    if (query.parts.include) throw failure('invalid-input', 'A live list has no `include`')
+    if (query.parts.include) throw failure('invalid-input', 'No `include`')
     const key = JSON.stringify([query.source.channel, query.parts, isRecord])
-    return active.get(key) ?? new LiveQuery(query, isRecord, key, shared)
+    for (const list of lists) if (list.key === key) return list
+    return new LiveQuery(query, isRecord, key, shared)
   }
   return {
     list: (query: Query) => open(query, false),

@@ -8,7 +8,7 @@ function matchesTuple(row: Row, [field, op, value]: Tuple): boolean {
   if (value === null) return (op === '==') === (actual === null)
   if (actual === null) return op === 'not in' && !(value as unknown[]).length
   const order = compareValues(actual, value)
-  const isListed = Array.isArray(value) && value.includes(actual)
+  const isListed = [value].flat().includes(actual)
   const results: Readonly<Record<string, boolean>> = {
     '==': order === 0,
     '!=': order !== 0,
@@ -25,4 +25,4 @@ function matchesTuple(row: Row, [field, op, value]: Tuple): boolean {
 }
 
 export const matches = (row: Row, { filter = [], orFilter }: QueryParts): boolean =>
-  filter.every((tuple) => matchesTuple(row, tuple)) && (orFilter?.some((tuple) => matchesTuple(row, tuple)) ?? true)
+  filter.every((tuple) => matchesTuple(row, tuple)) && (!orFilter || orFilter.some((tuple) => matchesTuple(row, tuple)))

@@ -59,20 +59,15 @@ function applyWrite({ operation, id, data = {}, at }: RecordWrite, row: Row | un
 
 /** Whether a list needs not show a write any more. */
 function hasSeen({ id, answer, seenBy }: ShownWrite, observer: Observer): boolean {
-  const version = answer ? findVersion(answer) : undefined
-  const row = observer.window.get(id)
-  return (
-    answer !== undefined &&
-    ((row && version !== undefined && !isOlder(findVersion(row), version)) ||
-      (seenBy.has(observer) && !isOlder(seenBy.get(observer), version)))
-  )
+  const seen = findVersion(answer && observer.window.get(id)) ?? seenBy.get(observer)
+  return answer !== undefined && seen !== undefined && !isOlder(seen, findVersion(answer))
 }
 
 export type Writes = ReturnType<typeof createWrites>
 
 /** The writes that lists show; `observers` are the lists in use. */
 export function createWrites(observers: ReadonlySet<Observer>) {
-  let writes: ShownWrite[] = []
+  const writes = new Set<ShownWrite>()
 
   return {
     /** A list has received a change. */
@@ -84,38 +79,39 @@ export function createWrites(observers: ReadonlySet<Observer>) {
     /** The rows of a list with the writes applied. */
     show(observer: Observer): { rows: readonly Row[]; pending: number } {
       const { path, window, parts } = observer
-      const changed = new Map<string, Row | null>()
+      /** Rows as the writes so far leave them, also those that the list does not show. */
+      const latest = new Map<string, Row | null | undefined>()
+      let { rows } = window
       let pending = 0
       for (const write of writes) {
-        if (write.path !== path || hasSeen(write, observer)) continue
         const { id, answer } = write
-        const known = window.get(id)
-        const next = answer ?? applyWrite(write, changed.get(id) ?? known)
-        if (next === undefined) continue
-        const isShown = next && matches(next, parts) && window.covers(next)
-        if (isShown || known || changed.has(id)) pending++
-        changed.set(id, isShown ? next : null)
+        if (write.path !== path || hasSeen(write, observer)) continue
+        const next = answer ?? applyWrite(write, latest.get(id) ?? window.get(id))
+        latest.set(id, next)
+        const placed = window.position(rows, id, next && matches(next, parts) ? next : null)
+        if (placed !== rows) pending++
+        rows = placed
       }
-      if (changed.size === 0) return { rows: window.rows, pending }
-      const rows = window.rows.filter(({ id }) => !changed.has(id))
-      for (const row of changed.values()) if (row) window.insert(rows, row)
       return { rows, pending }
     },
 
     /** Shows a write while `send` is under way. */
     async run<Answer>(write: RecordWrite, send: () => Promise<Answer>): Promise<Answer> {
       const shown: ShownWrite = { ...write, seenBy: new Map() }
-      const set = (next: ShownWrite[]): void => {
-        writes = next
+      const changed = (): void => {
         for (const observer of observers) if (observer.path === write.path) observer.changed()
       }
-      const drop = (): void => set(writes.filter((other) => other !== shown))
-      set([...writes, shown])
+      const drop = (): void => {
+        writes.delete(shown)
+        changed()
+      }
+      writes.add(shown)
+      changed()
       try {
         const answer = await send()
         shown.answer = (answer ?? null) as Row | null
         later(drop, changeWaitMs)
-        set(writes)
+        changed()
         return answer
       } catch (error) {
         drop()

@@ -11,8 +11,9 @@ function compareText(left: string, right: string): number {
 
 export function compareValues(left: unknown = null, right: unknown = null): number {
   if (left === right) return 0
-  if (left === null || right === null) return left === null ? -1 : 1
-  return typeof left === 'string' ? compareText(left, String(right)) : Number(left) - Number(right)
+  if (left === null) return -1
+  if (right === null) return 1
+  return typeof left === 'string' ? compareText(left, `${right}`) : Number(left) - Number(right)
 }
 
 /** Compares rows in the order of a query. Every sort ends with the id, in the direction of the last key. */
@@ -22,7 +23,7 @@ export function orderOf({ sort = [] }: QueryParts): Compare {
   return (left, right) => {
     for (const [field, direction] of keys) {
       const order = compareValues(left[field], right[field])
-      if (order !== 0) return direction === 'asc' ? order : -order
+      if (order) return direction === 'asc' ? order : -order
     }
     return 0
   }

@@ -5,7 +5,6 @@
 import type { Core } from '../core/core.ts'
 import { type ErrorDetails, PlinthError } from '../core/error.ts'
 import { type Message, ReconnectingSocket } from '../core/socket.ts'
-import type { QueryParts } from '../records/query.ts'
 
 /** Channels that the server allows on one socket. */
 const channelsPerSocket = 100
@@ -21,59 +20,48 @@ export interface Change extends Message {
 }
 
 export interface Subscriber {
-  /** With a tag, so that a socket can subscribe to a table several times. */
-  readonly channel: string
-  readonly parts: QueryParts
+  /** Its `subscribe`, which resumes after the last cursor. */
+  readonly request: { readonly channel: string; since?: unknown; readonly [member: string]: unknown }
   /**
    * `subscribed`, `db_change`, `batch_changes`, `resync`: more changed than is reported, or `down`: the connection was
    * lost.
    */
   receive(message: Message): void
   /** The server refuses the subscription. */
-  refuse(error: PlinthError): void
-}
-
-/** A channel of one socket, which queries with the same conditions share. */
-interface Channel {
-  readonly subscribers: Set<Subscriber>
-  /** The message that subscribes to it, which resumes after the last cursor. */
-  readonly request: { since?: unknown; readonly [member: string]: unknown }
+  reset(error: PlinthError): void
 }
 
 function createLiveSocket(core: Core) {
-  const channels = new Map<string, Channel>()
+  const channels = new Map<unknown, Subscriber>()
   const socket = new ReconnectingSocket(core, '/api/db/subscribe', {
     onReady() {
-      for (const name of channels.keys()) subscribe(name)
+      for (const { request } of channels.values()) socket.send(request)
     },
     onMessage(message) {
       // The answer to another attempt has the reason.
-      for (const name of (message.revokedChannels ?? []) as string[]) subscribe(name)
-      for (const name of (message.changedChannels ?? []) as string[]) deliver(name, { type: 'resync' })
-      deliver(message.channel as string, message)
+      for (const channel of (message.revokedChannels ?? []) as string[]) subscribe(channel)
+      for (const channel of (message.changedChannels ?? []) as string[]) deliver({ channel, type: 'resync' })
+      deliver(message)
     },
     onDown() {
-      for (const name of channels.keys()) deliver(name, { type: 'down' })
+      for (const subscriber of channels.values()) subscriber.receive({ type: 'down' })
     },
   })
 
-  function subscribe(name: string): void {
-    const channel = channels.get(name)
-    if (channel) socket.send(channel.request)
+  function subscribe(channel: unknown): void {
+    const subscriber = channels.get(channel)
+    if (subscriber) socket.send(subscriber.request)
   }
 
-  function deliver(name: string, message: Message): void {
-    const channel = channels.get(name)
-    if (!channel) return
-    const { subscribers, request } = channel
-    const { type, cursor = request.since } = message
-    request.since = cursor
-    const error = type === 'error' ? new PlinthError(message as Message & ErrorDetails) : undefined
-    if (error?.retryable) setTimeout(() => subscribe(name), busyWaitMs)
-    else
-      for (const subscriber of subscribers)
-        if (error) subscriber.refuse(error)
-        else subscriber.receive(message)
+  function deliver(message: Message): void {
+    const { channel, type } = message
+    const subscriber = channels.get(channel)
+    if (!subscriber) return
+    if (message.cursor) subscriber.request.since = message.cursor
+    const error = type === 'error' && new PlinthError(message as Message & ErrorDetails)
+    if (!error) subscriber.receive(message)
+    else if (error.retryable) setTimeout(subscribe, busyWaitMs, channel)
+    else subscriber.reset(error)
   }
 
   return {
@@ -81,21 +69,12 @@ function createLiveSocket(core: Core) {
     /** Returns the function that ends the subscription. Throws if the runtime has no WebSocket. */
     add(subscriber: Subscriber): () => void {
       socket.start()
-      const { channel: name, parts } = subscriber
-      const channel = channels.get(name) ?? {
-        subscribers: new Set(),
-        request: { type: 'subscribe', channel: name, filters: parts.filter, orFilters: parts.orFilter },
-      }
-      const { subscribers } = channel
-      channels.set(name, channel)
-      subscribers.add(subscriber)
-      // Also where others share the channel: from the answer on, this one receives changes.
-      subscribe(name)
+      const { channel } = subscriber.request
+      channels.set(channel, subscriber)
+      subscribe(channel)
       return () => {
-        subscribers.delete(subscriber)
-        if (subscribers.size > 0) return
-        channels.delete(name)
-        if (channels.size > 0) socket.send({ type: 'unsubscribe', channel: name })
+        channels.delete(channel)
+        if (channels.size > 0) socket.send({ type: 'unsubscribe', channel })
         else socket.stop()
       }
     },
@@ -108,10 +87,13 @@ type LiveSocket = ReturnType<typeof createLiveSocket>
 export type Subscribe = (subscriber: Subscriber) => () => void
 
 export function createSubscribe(core: Core): Subscribe {
-  const sockets: LiveSocket[] = []
+  const sockets = new Set<LiveSocket>()
   return (subscriber) => {
-    const isOpen = ({ channels }: LiveSocket) => channels.has(subscriber.channel) || channels.size < channelsPerSocket
-    if (!sockets.some(isOpen)) sockets.push(createLiveSocket(core))
-    return (sockets.find(isOpen) as LiveSocket).add(subscriber)
+    // A socket has each channel once.
+    const isFree = ({ channels }: LiveSocket) =>
+      channels.size < channelsPerSocket && !channels.has(subscriber.request.channel)
+    const socket = [...sockets].find(isFree) ?? createLiveSocket(core)
+    sockets.add(socket)
+    return socket.add(subscriber)
   }
 }

@@ -3,7 +3,7 @@
  * Pure: knows neither sockets nor requests.
  */
 import type { Row } from '../records/query.ts'
-import { findVersion, isOlder } from '../records/versions.ts'
+import { findVersion, isOlder, setVersion } from '../records/versions.ts'
 import type { Compare } from './order.ts'
 
 /** How many rows beyond its limit a list keeps, so that a removal seldom needs a request. */
@@ -33,34 +33,33 @@ export class Window {
     const known = new Map(this.rows.map((row) => [row.id, row]))
     this.rows = rows.map((row) => {
       const before = known.get(row.id)
-      const isSame =
-        before && findVersion(before) === findVersion(row) && JSON.stringify(before) === JSON.stringify(row)
-      return isSame ? before : row
+      // A row without a visible change may have a later version all the same.
+      return before && JSON.stringify(before) === JSON.stringify(row) ? setVersion(before, findVersion(row)) : row
     })
     this.bound = isComplete ? undefined : this.rows.at(-1)
   }
 
-  /** Adds a row at its place to rows in order. */
-  insert(rows: Row[], row: Row): void {
-    let at = 0
-    for (let end = rows.length; at < end; ) {
-      const middle = (at + end) >> 1
-      if (this.compare(rows[middle] as Row, row) < 0) at = middle + 1
-      else end = middle
-    }
-    rows.splice(at, 0, row)
+  /** Rows in order, with one of them put at its place, or removed. The same array where that changes nothing. */
+  position(rows: readonly Row[], id: string, row: Row | null): readonly Row[] {
+    const placed = rows.filter((other) => other.id !== id)
+    if (row && this.covers(row)) {
+      let at = 0
+      for (let end = placed.length; at < end; ) {
+        const middle = (at + end) >> 1
+        if (this.compare(placed[middle] as Row, row) < 0) at = middle + 1
+        else end = middle
+      }
+      placed.splice(at, 0, row)
+    } else if (placed.length === rows.length) return rows
+    return placed
   }
 
   /** Applies that a row is in the query's result, null that it is not. What is older than a known row is ignored. */
   set(id: string, row: Row | null, version: number | undefined): void {
-    const known = this.get(id)
-    if (known && isOlder(version, findVersion(known))) return
-    const rows = [...this.rows]
-    if (known) rows.splice(rows.indexOf(known), 1)
-    if (row && this.covers(row)) this.insert(rows, row)
-    this.rows = rows
-    if (rows.length <= this.limit + 2 * spareRows) return
-    this.rows = rows.slice(0, this.limit + spareRows)
+    if (isOlder(version, findVersion(this.get(id)))) return
+    this.rows = this.position(this.rows, id, row)
+    if (this.rows.length <= this.limit + 2 * spareRows) return
+    this.rows = this.rows.slice(0, this.limit + spareRows)
     this.bound = this.rows.at(-1)
   }
 }

@@ -1,112 +1,92 @@
 /** The rows of live lists at the last visit, shown until the lists are read again. */
-
+import type { LiveQuery } from '../live/live-query.ts'
 import type { Row } from '../records/query.ts'
 import { findVersion, setVersions } from '../records/versions.ts'
 import type { Store } from './store.ts'
 
-/** The rows of a list up to its limit. */
-export interface ListRows {
+/** The rows of a list up to its bound. */
+interface KeptList {
   readonly rows: readonly Row[]
+  /** In the order of the rows. */
+  readonly versions: readonly (number | null)[]
   /** Whether the list has no more rows. */
   readonly isComplete: boolean
 }
 
-/** What live lists use. */
-export interface ListCache {
-  get(key: string): Promise<ListRows | undefined>
-  /** Keeps what `take` returns a little later; undefined where there is nothing to keep. */
-  save(key: string, take: () => ListRows | undefined): void
-  remove(key: string): void
+/** The lists of one user by key, least recently kept first. */
+interface Kept {
+  readonly user: string
+  readonly lists: Record<string, KeptList | undefined>
 }
 
-/** Characters of JSON that the lists of a user may have; beyond, the least recently saved ones are removed. */
-const cacheCharsMax = 5 * 1024 * 1024
-/** How long changes of a list are collected before it is kept, in milliseconds. */
+/** How long changes of lists are collected before they are kept, in milliseconds. */
 const saveDelayMs = 1_000
 
-const root = 'list|'
+const storeKey = 'lists'
 
-export class UserLists {
-  readonly #store: Store
-  readonly #prefix: string
-  /** Least recently saved first; those of earlier visits in the order of their keys. */
-  readonly #texts = new Map<string, string>()
-  readonly #unsaved = new Map<string, () => ListRows | undefined>()
-  #timer: ReturnType<typeof setTimeout> | undefined
+/** Removes the lists of all other users. */
+export function createLists({ change, charsMax }: Store, user: string) {
+  const unsaved = new Set<LiveQuery>()
+  let timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(store: Store, user: string) {
-    this.#store = store
-    this.#prefix = `${root}${encodeURIComponent(user)}|`
-  }
-
-  /** Reads the lists of the user, and removes those of all others. */
-  async load(): Promise<void> {
-    for (const [key, text] of await this.#store.list(root))
-      if (key.startsWith(this.#prefix)) this.#keep(key, text)
-      else this.#write(key, null)
-    this.#trim()
-  }
-
-  get(key: string): ListRows | undefined {
+  /** Nothing, where another user's lists are kept or damaged ones. */
+  const read = (text: string | null | undefined): Kept => {
     try {
-      const { rows, versions, isComplete } = JSON.parse(this.#texts.get(this.#prefix + key) ?? '')
-      return rows.every((row: Row) => row.id) ? { rows: setVersions(rows, versions), isComplete } : undefined
+      const kept = JSON.parse(text as string) as Kept
+      if (kept.user === user && kept.lists) return kept
     } catch {
-      // Nothing is kept, or what is kept is damaged.
-      return undefined
+      // A new one begins.
     }
+    return { user, lists: {} }
   }
-
-  save(key: string, take: () => ListRows | undefined): void {
-    this.#unsaved.set(this.#prefix + key, take)
-    this.#timer ??= setTimeout(() => this.#saveAll(), saveDelayMs)
-  }
-
-  remove(key: string): void {
-    this.#unsaved.delete(this.#prefix + key)
-    this.#drop(this.#prefix + key)
-  }
-
-  /** Forgets the lists in memory; the stored ones stay for the next start. */
-  leave(): void {
-    clearTimeout(this.#timer)
-    this.#unsaved.clear()
-    this.#texts.clear()
-  }
-
-  #saveAll(): void {
-    this.#timer = undefined
-    for (const [key, take] of this.#unsaved) {
-      const { rows, isComplete } = take() ?? {}
-      if (!rows) continue
-      const versions = rows.map((row) => findVersion(row) ?? null)
-      const text = JSON.stringify({ rows, versions, isComplete })
-      this.#keep(key, text)
-      this.#write(key, text)
-    }
-    this.#unsaved.clear()
-    this.#trim()
-  }
-
-  #keep(key: string, text: string): void {
-    this.#texts.delete(key)
-    this.#texts.set(key, text)
-  }
-
-  #trim(): void {
-    let chars = 0
-    for (const [key, text] of [...this.#texts].reverse()) {
-      chars += text.length
-      if (chars > cacheCharsMax) this.#drop(key)
-    }
-  }
-
-  #drop(key: string): void {
-    if (this.#texts.delete(key)) this.#write(key, null)
-  }
-
   /** A list that cannot be kept is read again at the next start. */
-  #write(key: string, text: string | null): void {
-    this.#store.set(key, text).catch(() => undefined)
+  const update = async (work: (lists: Kept['lists']) => void = () => undefined): Promise<Kept['lists']> => {
+    const text = await change(storeKey, (before) => {
+      const kept = read(before)
+      work(kept.lists)
+      let next = JSON.stringify(kept)
+      for (const key of Object.keys(kept.lists)) {
+        if (next.length <= charsMax) break
+        delete kept.lists[key]
+        next = JSON.stringify(kept)
+      }
+      return next
+    })
+    return read(text).lists
+  }
+  const save = (): void => {
+    timer = undefined
+    const lists = [...unsaved]
+    unsaved.clear()
+    kept = update((kept) => {
+      for (const { key, status, window } of lists) {
+        // One that is not used any more keeps what it had.
+        if (status === 'loading') continue
+        delete kept[key]
+        const versions = window.rows.map((row) => findVersion(row) ?? null)
+        if (status !== 'closed') kept[key] = { rows: window.rows, versions, isComplete: !window.bound }
+      }
+    })
+    kept.catch(() => undefined)
+  }
+  let kept = update()
+  kept.catch(() => undefined)
+
+  return {
+    /** Called when a list changes. */
+    async keep(list: LiveQuery): Promise<void> {
+      if (list.status !== 'loading') {
+        unsaved.add(list)
+        timer ??= setTimeout(save, saveDelayMs)
+        return
+      }
+      const found = (await kept)[list.key]
+      if (found) list.restore(setVersions(found.rows, found.versions), found.isComplete)
+    },
+    /** Keeps nothing more. */
+    leave(): void {
+      clearTimeout(timer)
+      unsaved.clear()
+    },
   }
 }

@@ -1,64 +1,50 @@
 /** The feature `persist`: optimistic writes wait on the device for the server, and live lists start with rows. */
 import type { SessionKeeper } from '../auth/session.ts'
 import type { Core } from '../core/core.ts'
-import { deferred } from '../core/deferred.ts'
 import { failure } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
 import { createListeners } from '../core/listeners.ts'
 import { pageLifecycle } from '../core/socket.ts'
 import type { LiveParts } from '../live/live.ts'
+import type { LiveQuery } from '../live/live-query.ts'
 import type { RecordWrite, WriteQueue } from '../live/optimistic.ts'
-import type { Row } from '../records/query.ts'
 import type { PersistOptions } from '../types/offline.ts'
-import { type ListCache, UserLists } from './list-cache.ts'
+import { createLists } from './list-cache.ts'
 import { UserQueue } from './queue.ts'
-import { openStore, type Store } from './store.ts'
+import { openStore } from './store.ts'
 
 /** What is kept for one user. */
 interface Scope {
   readonly user: string
   readonly queue: UserQueue
-  readonly lists: UserLists
+  readonly lists: ReturnType<typeof createLists>
 }
 
-/** Shows a write in the live lists until it is answered. */
-function show(core: Core, write: RecordWrite, answer: Promise<unknown>): void {
-  core
-    .part<LiveParts>('live')
-    .show(write, answer)
-    .catch(() => undefined)
-}
+type Show = (write: RecordWrite, answer: Promise<unknown>) => void
 
-/** What live lists and optimistic writes use. */
-function offerParts(core: Core, user: { scope(): Promise<Scope>; current(): Scope | undefined }): void {
-  const queue: WriteQueue = {
-    async add(write: RecordWrite, options = {}) {
-      const waiter = { answer: deferred<Row | undefined>(), accepted: deferred<unknown>() }
-      waiter.answer.promise.catch(waiter.accepted.reject)
-      show(core, write, waiter.answer.promise)
-      const { queue } = await user.scope()
-      queue.add(write, options, waiter)
-      return waiter.accepted.promise
-    },
-  }
-  const cache: ListCache = {
-    async get(key) {
-      // Not in the moment in which the user changes.
-      await undefined
-      const { lists } = await user.scope()
-      return lists === user.current()?.lists ? lists.get(key) : undefined
-    },
-    save: (key, take) => user.current()?.lists.save(key, take),
-    remove: (key) => user.current()?.lists.remove(key),
-  }
-  Object.assign(core.parts, { queue, cache })
-}
+/** What optimistic writes use. */
+const createQueue = (scope: () => Promise<Scope>, show: Show): WriteQueue => ({
+  add(write, options = {}) {
+    const adding = scope().then(({ queue }) => queue.add(write, options))
+    show(
+      write,
+      adding.then(({ answer }) => answer.promise),
+    )
+    const { operation, id, data } = write
+    return new Promise((resolve, reject) => {
+      adding.then(({ accepted, answer }) => {
+        accepted.promise.then(() => resolve(operation === 'delete' ? undefined : { id, ...data }))
+        answer.promise.then(resolve, reject)
+      }, reject)
+    })
+  },
+})
 
 function installPersist(core: Core, { onReject, userId }: PersistOptions): object {
   const { getToken, lifecycle = pageLifecycle } = core.options
   if (getToken && !userId) throw failure('invalid-input', '`persist` needs `userId` beside `getToken`')
   const listeners = createListeners()
-  const opening: Promise<Store> = openStore(core)
+  const opening = openStore(core)
   let current: Scope | undefined
   let isClosed = false
   let pending = 0
@@ -77,10 +63,17 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
     changed()
   }
   const flush = (): void => void current?.queue.flush().catch(() => undefined)
+  /** Shows a write in the live lists until it is answered. */
+  const show: Show = (write, answer) => {
+    core
+      .part<LiveParts>('live')
+      .show(write, answer)
+      .catch(() => undefined)
+  }
   // To the other tabs: what is stored has changed.
   const { BroadcastChannel: Channel } = globalThis as Partial<typeof globalThis>
   const channel = Channel && new Channel(`plinth:${core.url}:offline`)
-  if (channel) channel.onmessage = () => void current?.queue.load().then(flush, () => undefined)
+  if (channel) channel.onmessage = () => void current?.queue.change().then(flush, () => undefined)
 
   const openScope = async (): Promise<Scope> => {
     const store = await opening
@@ -90,18 +83,16 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
     if (current?.user === user) return current
     leave()
     const queue = new UserQueue(core, store, user, {
-      show: (write, answer) => show(core, write, answer),
+      show,
       // What it throws is the application's, and does not concern the queue.
       reject: (write) => queueMicrotask(() => onReject?.(write)),
-      changed(isStored) {
-        if (isStored) channel?.postMessage(null)
-        changed()
-      },
+      changed,
+      stored: () => channel?.postMessage(null),
       isCurrent: () => !isClosed && userOf() === user,
     })
-    current = { user, queue, lists: new UserLists(store, user) }
+    current = { user, queue, lists: createLists(store, user) }
     const scope = current
-    await Promise.allSettled([queue.load(), scope.lists.load()])
+    await queue.change().catch(() => undefined)
     flush()
     return scope
   }
@@ -109,10 +100,18 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
   let scope = Promise.resolve().then(openScope)
   scope.catch(() => undefined)
 
-  offerParts(core, {
-    scope: () => scope,
-    current: () => current,
+  /** Gives a live list the rows of the last visit, and keeps those that it has. */
+  const cache = async (list: LiveQuery): Promise<void> => {
+    // Not in the moment in which the user changes.
+    await undefined
+    const { lists } = await scope
+    if (lists === current?.lists) await lists.keep(list)
+  }
+  Object.assign(core.parts, {
+    queue: createQueue(() => scope, show),
+    cache: (list: LiveQuery) => void cache(list).catch(() => undefined),
   })
+
   core.identity.add(() => {
     if (current && current.user !== userOf()) leave()
     scope = scope.then(openScope, openScope)
@@ -124,7 +123,6 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
     isClosed = true
     leave()
     channel?.close()
-    opening.then((store) => store.close())
   })
   return {
     offline: {

@@ -2,7 +2,8 @@
  * The writes of one user that the server has not answered, kept on the device until it has.
  *
  * Each is sent under the idempotency key that it got when it was queued, so that sending it again after a crash, or
- * from two tabs, is one write. They are sent one after the other, in the order in which they were made.
+ * from two tabs, is one write. They are sent one after the other, in the order in which they were made. What is stored
+ * is the truth, which the tabs share: every change of it also takes over what other tabs have added or sent.
  */
 import type { Core } from '../core/core.ts'
 import { backoffMs } from '../core/deadline.ts'
@@ -18,9 +19,8 @@ import type { RejectedWrite } from '../types/offline.ts'
 import { mergePatches } from './merge.ts'
 import type { Store } from './store.ts'
 
-/** Writes that a queue may have, and the characters of their JSON. */
+/** Writes that a queue may have. */
 const writesMax = 1_000
-const charsMax = 5 * 1024 * 1024
 /** How long the server certainly knows a key, in milliseconds: 24 hours, less what requests and clocks may take. */
 const keyLifetimeMs = 23 * 60 * 60_000
 /** How long a tab waits for another one that sends, in milliseconds: longer than a request takes. */
@@ -34,23 +34,15 @@ interface StoredWrite extends RecordWrite {
   readonly sentAt?: number
 }
 
-/** Someone who waits for a write: the lists that show it, and its caller. */
-export interface Waiter {
+/** What this tab knows of a stored write. */
+export interface Entry {
   /** Of the server. Rejects where the write is rolled back. */
   readonly answer: Deferred<Row | undefined>
-  /** Resolves with the answer, or as soon as the write is stored while the server is away. */
-  readonly accepted: Deferred<unknown>
-}
-
-interface Entry {
-  readonly key: string
-  text: string
-  write: StoredWrite
-  readonly waiters: Waiter[]
-  /** Whether a caller knows the write as accepted, so that a refusal is news of its own. */
+  /** Resolves as soon as the write is stored while the server is away: then a refusal is news of its own. */
+  readonly accepted: Deferred<void>
   isAccepted: boolean
-  /** Whether the server has answered, and the stored write is being removed. */
-  isDone?: boolean
+  /** Called when the write is stored no longer. */
+  end(): void
 }
 
 interface BatchAnswer {
@@ -64,19 +56,20 @@ export interface QueueEvents {
   /** Shows a write of an earlier visit, or of another tab. */
   show(write: RecordWrite, answer: Promise<unknown>): void
   reject(write: RejectedWrite): void
-  /** The writes have changed: those that are stored, or only what this tab knows of them. */
-  changed(isStored: boolean): void
+  /** The number of writes may have changed. */
+  changed(): void
+  /** What is stored has changed. */
+  stored(): void
   /** Whether the user of this queue is still signed in. */
   isCurrent(): boolean
 }
 
-function parseWrite(text: string): StoredWrite | null {
+function parse(text: string | null | undefined): StoredWrite[] {
   try {
-    const write = JSON.parse(text) as StoredWrite
-    const isValid = /^\/api\/db\//.test(write.path) && /^(insert|update|delete)$/.test(write.operation)
-    return isValid && write.id && write.idempotencyKey ? write : null
+    const writes = JSON.parse(text as string) as StoredWrite[]
+    return writes.filter(({ idempotencyKey, path }) => idempotencyKey && /^\/api\/db\//.test(path))
   } catch {
-    return null
+    return []
   }
 }
 
@@ -85,23 +78,38 @@ const bodyOf = ({ operation, id, data, ifMatch }: StoredWrite): object => {
   return operation === 'update' ? { updates: [{ id, data, ifMatch }] } : { deletes: [ifMatch ? { id, ifMatch } : id] }
 }
 
+/** Both writes as one, where both are updates of one record and the first was not sent; null otherwise. */
+function mergeWrites(
+  last: StoredWrite | undefined,
+  { operation, path, id, ifMatch, data }: StoredWrite,
+): StoredWrite | null {
+  if (!last || last.sentAt || last.ifMatch || ifMatch) return null
+  if (operation !== 'update' || last.operation !== operation || last.path !== path || last.id !== id) return null
+  const merged = mergePatches(last.data ?? {}, data ?? {})
+  return merged && { ...last, data: merged }
+}
+
 /** Whether the server refuses the write itself. The page of a captive portal does not. */
 const isRefusal = ({ status, slug }: PlinthError): boolean =>
   status >= 400 && status < 500 && ![401, 408, 429].includes(status) && slug !== 'invalid-answer'
+
+function accept(entry: Entry): void {
+  entry.isAccepted = true
+  entry.accepted.resolve()
+}
 
 export class UserQueue {
   readonly #core: Core
   readonly #store: Store
   readonly #events: QueueEvents
-  readonly #prefix: string
-  #entries: Entry[] = []
-  #lastTime = 0
-  /** Attempts that failed since the last answer; before the first one the server is not known to be there. */
+  readonly #key: string
+  /** By idempotency key. */
+  readonly #entries = new Map<string, Entry>()
+  #waiting: readonly StoredWrite[] = []
+  /** Failed attempts since the last answer. */
   #failures = 0
   #hasAnswered = false
-  #adding: Promise<unknown> = Promise.resolve()
   #flushing: Promise<void> | undefined
-  #loading: Promise<void> | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #isLeft = false
 
@@ -109,100 +117,73 @@ export class UserQueue {
     this.#core = core
     this.#store = store
     this.#events = events
-    this.#prefix = `write|${encodeURIComponent(user)}|`
+    this.#key = `writes|${user}`
   }
 
   get size(): number {
-    return this.#entries.length
+    return this.#waiting.length
   }
 
-  /** Takes over what is stored: writes of an earlier visit, and what other tabs have added, merged or sent. */
-  load(): Promise<void> {
-    if (!this.#loading) {
-      // After what is being added, which may be stored already and not be an entry yet.
-      this.#loading = this.#adding.then(() => this.#load())
-      this.#adding = this.#loading.catch(() => undefined)
-    }
-    return this.#loading
-  }
-
-  async #load(): Promise<void> {
-    // What other tabs store from here on is another load.
-    this.#loading = undefined
-    const before = new Map(this.#entries.map((entry) => [entry.key, entry]))
-    const stored = new Map(await this.#store.list(this.#prefix))
+  /**
+   * Changes what is stored, and takes over what other tabs have changed. `added`: the key of a write of this tab, which
+   * is refused where there is no room for it.
+   */
+  async change(
+    work: (writes: readonly StoredWrite[]) => readonly StoredWrite[] = (writes) => writes,
+    added?: string,
+  ): Promise<void> {
+    const { change, charsMax } = this.#store
+    let waiting: readonly StoredWrite[] = []
+    let isChanged = false
+    await change(this.#key, (before) => {
+      waiting = work(parse(before))
+      const text = JSON.stringify(waiting)
+      if (added && (waiting.length > writesMax || text.length > charsMax)) throw failure('queue-full')
+      isChanged = text !== before
+      return text
+    })
     if (this.#isLeft) return
-    for (const entry of before.values()) if (!stored.has(entry.key) && !entry.isDone) this.#settle(entry)
-    for (const [key, text] of stored) {
-      const known = before.get(key)
-      const write = parseWrite(text)
-      this.#lastTime = Math.max(this.#lastTime, Number.parseInt(key.slice(this.#prefix.length), 36) || 0)
-      if (!write) void this.#store.set(key, null)
-      else if (known) Object.assign(known, { text, write })
-      else {
-        const waiter = { answer: deferred<Row | undefined>(), accepted: deferred<unknown>() }
-        this.#entries.push({ key, text, write, waiters: [waiter], isAccepted: true })
-        this.#events.show(write, waiter.answer.promise)
+    this.#waiting = waiting
+    const keys = new Set(waiting.map(({ idempotencyKey }) => idempotencyKey))
+    for (const write of waiting) if (!this.#entries.has(write.idempotencyKey)) this.#open(write, added)
+    for (const [key, entry] of this.#entries)
+      if (!keys.has(key)) {
+        this.#entries.delete(key)
+        entry.end()
       }
-    }
-    this.#entries.sort((left, right) => (left.key < right.key ? -1 : 1))
-    this.#events.changed(false)
+    this.#events.changed()
+    if (isChanged) this.#events.stored()
   }
 
-  /** Stores a write, and sends it after those before it. */
-  add(write: RecordWrite, { idempotencyKey, ifMatch }: WriteOptions, waiter: Waiter): void {
-    this.#adding = this.#adding
-      .then(() => this.#add({ ...write, idempotencyKey: idempotencyKey ?? randomId(), ifMatch }, waiter))
-      .catch(waiter.answer.reject)
+  #open(write: StoredWrite, added: string | undefined): void {
+    const answer = deferred<Row | undefined>()
+    const isAccepted = write.idempotencyKey !== added
+    // Where it ends without an answer, another tab has sent it.
+    const end = (): void => answer.resolve(undefined)
+    this.#entries.set(write.idempotencyKey, { answer, accepted: deferred(), isAccepted, end })
+    if (isAccepted) this.#events.show(write, answer.promise)
   }
 
-  async #add(write: StoredWrite, waiter: Waiter): Promise<void> {
-    const entry = (await this.#merge(write)) ?? (await this.#append(write))
-    // Stored for the user who has made it, who is not the one signed in now.
-    if (this.#isLeft) return leave(waiter)
-    if (!this.#entries.includes(entry)) this.#entries.push(entry)
-    entry.waiters.push(waiter)
-    this.#events.changed(true)
-    // While the server is away, the next attempt has its time.
-    if (this.#failures > 0) accept(entry)
-    else void this.flush().catch(() => undefined)
-  }
-
-  /** Makes the last write of the queue one with this one, where both are updates of one record and it was not sent. */
-  async #merge(write: StoredWrite): Promise<Entry | undefined> {
-    const last = this.#entries.at(-1)
-    const isMergeable =
-      write.operation === 'update' &&
-      (['operation', 'path', 'id'] as const).every((member) => write[member] === last?.write[member])
-    if (!isMergeable || !last || last.write.sentAt || last.write.ifMatch || write.ifMatch) return undefined
-    const merged = mergePatches(last.write.data ?? {}, write.data ?? {})
-    if (!merged) return undefined
-    const next = { ...last.write, data: merged }
-    const text = JSON.stringify(next)
-    this.#checkRoom(text.length - last.text.length, 0)
-    // Fails where the write is sent at this moment.
-    if (!(await this.#store.set(last.key, text, last.text))) return undefined
-    Object.assign(last, { text, write: next })
-    return last
-  }
-
-  async #append(write: StoredWrite): Promise<Entry> {
-    const text = JSON.stringify(write)
-    this.#checkRoom(text.length, 1)
-    this.#lastTime = Math.max(Date.now(), this.#lastTime + 1)
-    // Times of this century have eight digits.
-    const key = `${this.#prefix}${this.#lastTime.toString(36)}|${randomId()}`
+  /** Stores a write, and sends it after those before it. Resolves when it is stored. */
+  async add(write: RecordWrite, { idempotencyKey = randomId(), ifMatch }: WriteOptions): Promise<Entry> {
+    let key = idempotencyKey
+    const added: StoredWrite = JSON.parse(JSON.stringify({ ...write, idempotencyKey, ifMatch }))
     try {
-      await this.#store.set(key, text)
+      await this.change((writes) => {
+        const merged = mergeWrites(writes.at(-1), added)
+        if (merged) key = merged.idempotencyKey
+        return merged ? [...writes.slice(0, -1), merged] : [...writes, added]
+      }, idempotencyKey)
     } catch (cause) {
       throw failure('queue-full', undefined, cause)
     }
-    return { key, text, write, waiters: [], isAccepted: false }
-  }
-
-  #checkRoom(chars: number, writes: number): void {
-    const used = this.#entries.reduce((sum, { text }) => sum + text.length, 0)
-    if (this.#entries.length + writes > writesMax || used + chars > charsMax) throw failure('queue-full')
+    const entry = this.#entries.get(key)
+    // Stored for the user who has made it, who is not the one signed in now.
+    if (!entry) throw failure('aborted')
+    // While the server is away, the next attempt has its time.
+    if (this.#failures > 0) accept(entry)
+    else void this.flush().catch(() => undefined)
+    return entry
   }
 
   /** Sends what waits. Concurrent calls share one run. */
@@ -214,20 +195,16 @@ export class UserQueue {
   }
 
   #exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
-    return exclusively(this.#prefix + this.#core.url, lockWaitMs, work)
+    return exclusively(this.#key + this.#core.url, lockWaitMs, work)
   }
 
   /** Gives up the first write, so that those behind it are sent. Resolves with it; null where nothing waits. */
   async discard(): Promise<RejectedWrite | null> {
     // The attempt under way decides which one is the first.
     await this.#flushing?.catch(() => undefined)
-    const discarded = await this.#exclusively(async () => {
-      const [entry] = this.#entries
-      if (!entry) return null
-      await this.#remove(entry)
-      return this.#reject(entry, failure('discarded'))
-    })
-    this.#events.changed(true)
+    const [write] = this.#waiting
+    const discarded = write ? this.#reject(write, failure('discarded')) : null
+    if (write) await this.#exclusively(() => this.#remove(write))
     void this.flush().catch(() => undefined)
     return discarded
   }
@@ -235,12 +212,12 @@ export class UserQueue {
   async #flush(): Promise<void> {
     clearTimeout(this.#timer)
     try {
-      while (this.#entries.length > 0 && !this.#isLeft) await this.#exclusively(() => this.#sendFirst())
+      while (this.#waiting.length > 0) await this.#exclusively(() => this.#sendFirst())
     } catch (error) {
       if (!this.#isLeft) {
         const { retryAfterMs = backoffMs(this.#failures) } = error as PlinthError
         this.#failures++
-        for (const entry of this.#entries) accept(entry)
+        for (const entry of this.#entries.values()) accept(entry)
         this.#timer = setTimeout(() => void this.flush().catch(() => undefined), retryAfterMs)
       }
       throw error
@@ -248,25 +225,23 @@ export class UserQueue {
   }
 
   async #sendFirst(): Promise<void> {
-    const [entry] = this.#entries
-    if (!entry || this.#isLeft) return
-    const { credentials } = this.#core
+    const { credentials, options } = this.#core
     // A write that was sent can be repeated as long as the server knows its key, so none is sent into the void.
     if (!this.#hasAnswered || this.#failures > 0) await this.#core.send('GET', '/api/health', { retries: 0 })
     const token = await this.#core.accessToken()
     const now = Date.now()
-    const write = { ...entry.write, sentAt: entry.write.sentAt ?? now }
-    const text = JSON.stringify(write)
-    // Another tab has sent it, or has merged a later write with it.
-    if (!(await this.#store.set(entry.key, text, entry.text))) return this.load()
-    Object.assign(entry, { text, write })
+    await this.change(([first, ...others]) => (first ? [{ sentAt: now, ...first }, ...others] : []))
+    const [write] = this.#waiting
+    // Another tab has sent it.
+    if (!write) return
     if (!this.#events.isCurrent()) throw failure('aborted')
+    const { path, idempotencyKey, sentAt = now } = write
     try {
-      if (now - write.sentAt > keyLifetimeMs) throw failure('outcome-unknown')
-      const { data } = await this.#core.send('POST', `${write.path}/batch`, {
+      if (now - sentAt > keyLifetimeMs) throw failure('outcome-unknown')
+      const { data } = await this.#core.send('POST', `${path}/batch`, {
         body: bodyOf(write),
         query: { versions: '1' },
-        idempotencyKey: write.idempotencyKey,
+        idempotencyKey,
         retries: 0,
         // The token was read above, while the user was certainly the one of this queue.
         token: null,
@@ -274,67 +249,47 @@ export class UserQueue {
       })
       const { inserted, updated, versions = {} } = data as BatchAnswer
       const [row] = setVersions([...inserted, ...updated], Object.values(versions).flat())
-      await this.#remove(entry)
-      this.#settle(entry, row)
+      this.#end(write, ({ answer }) => answer.resolve(row))
     } catch (cause) {
       const error = cause as PlinthError
       if (error.status === 401 && token) await credentials?.renew(token)
-      const isSignedOut = error.status === 401 && !token && !this.#core.options.serviceKey
+      const isSignedOut = error.status === 401 && !token && !options.serviceKey
       if (error.slug !== 'outcome-unknown' && !isRefusal(error) && !isSignedOut) throw error
-      await this.#remove(entry)
-      this.#reject(entry, error)
+      this.#reject(write, error)
     }
     this.#hasAnswered = true
     this.#failures = 0
-    this.#events.changed(true)
+    await this.#remove(write)
   }
 
-  /** A write that stays stored is sent again at the next start, under the same key. */
-  async #remove(entry: Entry): Promise<void> {
-    entry.isDone = true
-    await this.#store.set(entry.key, null).catch(() => undefined)
+  /** What is to be done when the write is stored no longer. */
+  #end({ idempotencyKey }: StoredWrite, end: (entry: Entry) => void): void {
+    const entry = this.#entries.get(idempotencyKey)
+    if (entry) entry.end = () => end(entry)
   }
 
-  #drop(entry: Entry): void {
-    this.#entries = this.#entries.filter((other) => other !== entry)
-  }
-
-  #settle(entry: Entry, row?: Row): void {
-    this.#drop(entry)
-    for (const { answer, accepted } of entry.waiters) {
-      answer.resolve(row)
-      accepted.resolve(row)
-    }
-  }
-
-  #reject(entry: Entry, error: PlinthError): RejectedWrite {
-    const { table, operation, id, data } = entry.write
+  #reject(write: StoredWrite, error: PlinthError): RejectedWrite {
+    const { table, operation, id, data } = write
     const rejected = { table, operation, id, ...(data && { data }), error }
-    // Not a second time, where another attempt was under way.
-    const isNews = entry.isAccepted && this.#entries.includes(entry)
-    this.#drop(entry)
-    for (const { answer } of entry.waiters) answer.reject(error)
-    if (isNews) this.#events.reject(rejected)
+    this.#end(write, ({ answer, isAccepted }) => {
+      answer.reject(error)
+      if (isAccepted) this.#events.reject(rejected)
+    })
     return rejected
+  }
+
+  #remove({ idempotencyKey }: StoredWrite): Promise<void> {
+    return this.change((writes) => writes.filter((other) => other.idempotencyKey !== idempotencyKey))
   }
 
   /** Ends this queue, because another user is signed in. What is stored stays. */
   leave(): void {
     this.#isLeft = true
     clearTimeout(this.#timer)
-    for (const { waiters } of this.#entries) for (const waiter of waiters) leave(waiter)
-    this.#entries = []
+    for (const { answer, accepted } of this.#entries.values()) {
+      accepted.resolve()
+      answer.reject(failure('aborted'))
+    }
+    this.#waiting = []
   }
-}
-
-function accept(entry: Entry): void {
-  const { id, data, operation } = entry.write
-  entry.isAccepted = true
-  for (const { accepted } of entry.waiters) accepted.resolve(operation === 'delete' ? undefined : { id, ...data })
-}
-
-/** The write is stored, and its user's lists are no longer shown. */
-function leave({ answer, accepted }: Waiter): void {
-  accepted.resolve(undefined)
-  answer.reject(failure('aborted'))
 }

@@ -17,8 +17,8 @@ export function setVersions<Row extends object>(
   return rows.map((row, at) => setVersion(row, versions[at]))
 }
 
-/** Undefined for a row whose version is not known. */
-export const findVersion = (row: object): number | undefined => versions.get(row)
+/** Undefined for a row whose version is not known, and for no row. */
+export const findVersion = (row: object | null | undefined): number | undefined => versions.get(row as object)
 
 /**
  * The version of a row that the client received, for `ifMatch`: from a read, a write or a live list. A copy of the row
@@ -32,4 +32,4 @@ export function versionOf(row: object): string {
 
 /** Whether `left` is an older version of a row than `right`; false where one of them is not known. */
 export const isOlder = (left: number | undefined, right: number | undefined): boolean =>
-  left !== undefined && right !== undefined && left < right
+  (left as number) < (right as number)
