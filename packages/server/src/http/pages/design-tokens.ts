@@ -61,7 +61,7 @@ export const fonts = {
 /**
  * Pixels. 13 is the body of a dense tool, 12 its labels, 11 only for captions in capitals; 14 is the body of a page.
  */
-export const textSizes = [11, 12, 13, 14, 16, 20, 26, 32] as const
+const textSizes = [11, 12, 13, 14, 16, 20, 26] as const
 
 /** Steps of 4 pixels. */
 const spaces = [1, 2, 3, 4, 5, 6, 8, 12, 16] as const

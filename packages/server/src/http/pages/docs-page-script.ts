@@ -202,7 +202,7 @@ export function showApi(): void {
       setTimeout(() => copy.replaceChildren('Copy'), 1500)
     })
     return {
-      node: make('div', { class: 'curl' }, copy, make('pre', {}, code)),
+      node: make('div', { class: 'curl' }, copy, make('pre', { tabindex: '0' }, code)),
       field(key, label) {
         const input = make('input', {
           'aria-label': label,
@@ -260,7 +260,7 @@ export function showApi(): void {
       ),
       make(
         'div',
-        { class: 'paths' },
+        { class: 'paths', tabindex: '0' },
         make('b', { class: `method ${method.toLowerCase()}` }, method),
         make('div', {}, ...paths.map((path) => make('code', {}, path))),
       ),

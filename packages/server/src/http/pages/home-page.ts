@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { escapeHtml } from '../../base/text/html.ts'
 import { homePageStyle } from './home-page-style.ts'
+import { logo } from './logo.ts'
 
 export interface HomeLink {
   readonly href: string
@@ -36,9 +37,6 @@ export const homePageHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 }
 
-/** The logo: a column on a plinth. */
-const mark = `<svg viewBox="0 0 48 48" aria-hidden="true"><g fill="currentColor"><rect x="10" y="5" width="28" height="5" rx="1.5"/><rect x="15" y="12" width="4" height="20" rx="1"/><rect x="22" y="12" width="4" height="20" rx="1"/><rect x="29" y="12" width="4" height="20" rx="1"/><rect x="10" y="34" width="28" height="4" rx="1"/><rect x="5" y="40" width="38" height="5" rx="1.5"/></g></svg>`
-
 const formatText = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 
 const formatLink = ({ href, title, about }: HomeLink): string =>
@@ -65,7 +63,7 @@ export const formatHomePage = ({ status, links, notice, commands }: HomePage): s
 </head>
 <body>
 <main>
-<header>${mark}<div><h1>Plinth</h1><p>${escapeHtml(status)}</p></div></header>
+<header>${logo}<div><h1>Plinth</h1><p>${escapeHtml(status)}</p></div></header>
 <ul>
 ${links.map(formatLink).join('\n')}
 </ul>

@@ -3,6 +3,8 @@
  * fragment of the link, which browsers never send; the page posts it in a request body.
  */
 import { createHash } from 'node:crypto'
+import { tokensCss } from '../../../http/pages/design-tokens.ts'
+import { logo } from '../../../http/pages/logo.ts'
 
 /** Runs in the browser. Does not create markup. */
 function setUp(): void {
@@ -38,12 +40,33 @@ function setUp(): void {
 
 const script = `(${setUp.toString()})()`
 const style = `
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 22rem; margin: 15vh auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; }
-label { display: block; margin-bottom: 1rem; }
-input, button { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit; }
-output { display: block; margin-top: 1rem; }
+${tokensCss}* { box-sizing: border-box; }
+body {
+  margin: 0; min-height: 100vh; display: grid; place-content: center; padding: var(--space-6) var(--space-4);
+  background: radial-gradient(ellipse 900px 460px at 50% -80px, var(--accent-soft), transparent 75%), var(--ground);
+  color: var(--text); font: var(--text-13)/var(--line-body) var(--font-sans);
+}
+main {
+  width: min(380px, calc(100vw - 32px)); padding: var(--space-8); border: 1px solid var(--line);
+  border-radius: var(--radius-4); background: var(--raised); box-shadow: var(--shadow-2);
+}
+svg { width: 32px; height: 32px; color: var(--accent); }
+h1 { margin: var(--space-2) 0 var(--space-1); font-size: var(--text-20); letter-spacing: -.015em; }
+header p { margin: 0 0 var(--space-5); color: var(--text-2); }
+label { display: block; margin-bottom: var(--space-4); font-size: var(--text-12); }
+input {
+  display: block; width: 100%; height: var(--control-large); margin-top: var(--space-1); padding: 0 var(--space-3);
+  border: 1px solid var(--line-strong); border-radius: var(--radius-2); background: var(--field); color: inherit;
+  font: var(--text-14) var(--font-sans);
+}
+button {
+  width: 100%; height: var(--control-large); border: 0; border-radius: var(--radius-2); cursor: pointer;
+  background: var(--accent); color: var(--text-on-accent); font: 600 var(--text-14) var(--font-sans);
+}
+button:hover { background: var(--accent-hover); }
+:is(input, button):focus-visible { outline: 2px solid var(--focus); outline-offset: 1px; }
+output { display: block; margin-top: var(--space-4); }
+output:empty { display: none; }
 `
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
@@ -51,6 +74,7 @@ const policy = [
   "default-src 'none'",
   `script-src ${hashOf(script)}`,
   `style-src ${hashOf(style)}`,
+  'img-src data:',
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
@@ -67,18 +91,21 @@ export const setupPage = `<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>First administrator</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>
 </head>
 <body>
-<h1>First administrator</h1>
+<main>
+<header>${logo}<h1>Welcome to Plinth</h1><p>Create the first administrator of this server.</p></header>
 <form>
 <label>Email <input name="email" type="email" required autocomplete="username"></label>
 <label>Password <input name="password" type="password" required minlength="8" autocomplete="new-password"></label>
-<button>Create</button>
+<button>Create administrator</button>
 </form>
 <output></output>
+</main>
 <script>${script}</script>
 </body>
 </html>
