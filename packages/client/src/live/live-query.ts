@@ -104,7 +104,7 @@ export class LiveQuery implements Observer, Subscriber {
 
   get current(): Snapshot {
     if (this.#snapshot) return this.#snapshot
-    const { rows, pending } = this.#shared.writes.show(this)
+    const { rows, pending } = this.#shared.writes.rowsOf(this)
     const { fields } = this.#query.parts
     const shown = rows.slice(0, this.window.limit)
     const items = fields ? shown.map((row) => this.#project(row, fields)) : shown
@@ -158,9 +158,7 @@ export class LiveQuery implements Observer, Subscriber {
     clearTimeout(this.#lingering)
     this.#lingering = later(
       () => {
-        if (this.#users > 0) return
-        this.#shared.lists.delete(this)
-        if (!this.#error) this.reset()
+        if (this.#users === 0 && this.#shared.lists.delete(this) && !this.#error) this.reset()
       },
       this.#unsubscribe && !this.#isListed ? 0 : lingerMs,
     )
@@ -168,8 +166,8 @@ export class LiveQuery implements Observer, Subscriber {
 
   /** The feature `persist`, where it is used, keeps the rows, and gives those of the last visit. */
   #keep(): void {
-    const { cache } = this.#query.source.core.parts as { cache?: (list: LiveQuery) => void }
-    cache?.(this)
+    const core = this.#query.source.core as { parts: { cache?: (list: LiveQuery) => void } }
+    core.parts.cache?.(this)
   }
 
   /** Shows the rows of the last visit until the list is read. */
@@ -262,10 +260,11 @@ export class LiveQuery implements Observer, Subscriber {
   }
 
   #project(row: Row, fields: readonly string[]): Row {
-    const known = this.#projections.get(row)
-    if (known) return known
-    const projected = Object.fromEntries(fields.map((field) => [field, row[field]])) as Row
-    this.#projections.set(row, setVersion(projected, findVersion(row)))
+    let projected = this.#projections.get(row)
+    if (!projected) {
+      projected = setVersion(Object.fromEntries(fields.map((field) => [field, row[field]])) as Row, findVersion(row))
+      this.#projections.set(row, projected)
+    }
     return projected
   }
 }

@@ -5,7 +5,7 @@ import type { Feature } from '../core/feature.ts'
 import type { Query } from '../records/query.ts'
 import type { Table } from '../records/table.ts'
 import { LiveQuery } from './live-query.ts'
-import { createWrites, optimisticWrites, type RecordWrite } from './optimistic.ts'
+import { createWrites, optimisticWrites } from './optimistic.ts'
 import { createSubscribe } from './subscriptions.ts'
 
 /** What tables and the feature `persist` use. */
@@ -31,8 +31,7 @@ function createParts(core: Core) {
     list: (query: Query) => open(query, false),
     record: (table: Table, id: string) => open(table.where('id', '==', id).limit(1), true),
     optimistic: (table: Table) => optimisticWrites(writes, table),
-    /** Shows a write until it is answered. */
-    show: (write: RecordWrite, answer: Promise<unknown>) => writes.run(write, () => answer),
+    show: writes.show,
   }
 }
 

@@ -6,7 +6,7 @@ import { later } from '../core/later.ts'
 import { applyPatch } from '../records/operators.ts'
 import type { QueryParts, Row } from '../records/query.ts'
 import type { Table, WriteOptions } from '../records/table.ts'
-import { findVersion, isOlder, setVersion } from '../records/versions.ts'
+import { findVersion, setVersion } from '../records/versions.ts'
 import { matches } from './match.ts'
 import { createRecordId } from './record-id.ts'
 import type { Window } from './window.ts'
@@ -60,7 +60,7 @@ function applyWrite({ operation, id, data = {}, at }: RecordWrite, row: Row | un
 /** Whether a list needs not show a write any more. */
 function hasSeen({ id, answer, seenBy }: ShownWrite, observer: Observer): boolean {
   const seen = findVersion(answer && observer.window.get(id)) ?? seenBy.get(observer)
-  return answer !== undefined && seen !== undefined && !isOlder(seen, findVersion(answer))
+  return answer !== undefined && (seen as number) >= (findVersion(answer) ?? 0)
 }
 
 export type Writes = ReturnType<typeof createWrites>
@@ -77,7 +77,7 @@ export function createWrites(observers: ReadonlySet<Observer>) {
     },
 
     /** The rows of a list with the writes applied. */
-    show(observer: Observer): { rows: readonly Row[]; pending: number } {
+    rowsOf(observer: Observer): { rows: readonly Row[]; pending: number } {
       const { path, window, parts } = observer
       /** Rows as the writes so far leave them, also those that the list does not show. */
       const latest = new Map<string, Row | null | undefined>()
@@ -95,8 +95,8 @@ export function createWrites(observers: ReadonlySet<Observer>) {
       return { rows, pending }
     },
 
-    /** Shows a write while `send` is under way. */
-    async run<Answer>(write: RecordWrite, send: () => Promise<Answer>): Promise<Answer> {
+    /** Shows a write until it is answered, and as the server answers it until the lists have received the change. */
+    async show<Answer>(write: RecordWrite, answer: Promise<Answer>): Promise<Answer> {
       const shown: ShownWrite = { ...write, seenBy: new Map() }
       const changed = (): void => {
         for (const observer of observers) if (observer.path === write.path) observer.changed()
@@ -108,15 +108,13 @@ export function createWrites(observers: ReadonlySet<Observer>) {
       writes.add(shown)
       changed()
       try {
-        const answer = await send()
-        shown.answer = (answer ?? null) as Row | null
+        shown.answer = ((await answer) ?? null) as Row | null
         later(drop, changeWaitMs)
         changed()
-        return answer
-      } catch (error) {
+      } catch {
         drop()
-        throw error
       }
+      return answer
     },
   }
 }
@@ -135,7 +133,7 @@ export function optimisticWrites(writes: Writes, table: Table) {
     if (typeof id !== 'string') return send()
     const write = { table: name, path, operation, id, data, at: Date.now() }
     const queue = core.parts.queue as WriteQueue | undefined
-    return queue ? queue.add(write, options) : writes.run(write, send)
+    return queue ? queue.add(write, options) : writes.show(write, send())
   }
   return {
     insert(row: object, options?: WriteOptions): Promise<unknown> {

@@ -13,17 +13,17 @@ export function compareValues(left: unknown = null, right: unknown = null): numb
   if (left === right) return 0
   if (left === null) return -1
   if (right === null) return 1
-  return typeof left === 'string' ? compareText(left, `${right}`) : Number(left) - Number(right)
+  return typeof left === 'string' ? compareText(left, `${right}`) : (left as number) - (right as number)
 }
 
 /** Compares rows in the order of a query. Every sort ends with the id, in the direction of the last key. */
 export function orderOf({ sort = [] }: QueryParts): Compare {
-  const keys = sort.map((key) => key.split(':') as [field: string, direction: string])
-  keys.push(['id', keys.at(-1)?.[1] ?? 'asc'])
+  const keys = sort.map((key) => key.split(':') as [field: string, direction: string | undefined])
+  keys.push(['id', keys.at(-1)?.[1]])
   return (left, right) => {
     for (const [field, direction] of keys) {
       const order = compareValues(left[field], right[field])
-      if (order) return direction === 'asc' ? order : -order
+      if (order) return direction === 'desc' ? -order : order
     }
     return 0
   }

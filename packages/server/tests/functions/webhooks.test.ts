@@ -208,7 +208,7 @@ describeServer('webhooks and mails of functions', { config, clock, settings }, (
     expect(mail.headers.get('from')).toEqual(['Shop <shop@example.org>'])
     expect(mail.headers.get('content-type')?.[0]).toStartWith('multipart/alternative')
     expect(mail.text).toContain('Welcome, Ada <3!')
-    expect(mail.text).toContain('<p>Welcome, Ada &lt;3!</p>')
+    expect(mail.html).toContain('<p>Welcome, Ada &lt;3!</p>')
     expect(await until('welcome', 'failed')).toMatchObject({ attempt: 1 })
     clock.advance(60_000)
     expect(await until('welcome', 'done')).toMatchObject({ attempt: 2 })
