@@ -64,6 +64,28 @@ describeInBrowser('Live in the dashboard', 'rooms in the dashboard', (program) =
     expect(sheet.takeFaults().every((fault) => /404/.test(fault))).toBe(true)
   })
 
+  test('an action is sent in the name of a member, and named in the log', async () => {
+    const { page } = sheet
+    const ann = await join(server, 'ann', { id: 'acted' })
+    await sheet.open('/live/room?namespace=game&id=acted', 'acted')
+    await page.getByRole('button', { name: 'Send as ann' }).click()
+    const payloadEditor = page.getByRole('textbox', { name: 'Payload' })
+    await payloadEditor.fill('7')
+    await page.getByRole('button', { name: 'Send action' }).click()
+    await page.getByText('The action ran').waitFor()
+    await ann.nextOf('shared_delta')
+    await payloadEditor.fill('"many"')
+    await page.getByRole('button', { name: 'Send action' }).click()
+    await page.getByText('ACTION_FAILED: points must be a number, not many').waitFor()
+    await takeScreenshots(sheet, 'send-as-player')
+    expect(await findBarriers(sheet)).toEqual([])
+    await page.getByRole('button', { name: 'Close' }).last().click()
+    await page.getByText(`sent by admin:${sheet.administrator.id}`).first().waitFor()
+    await takeScreenshots(sheet, 'room-acted')
+    await ann.close()
+    expectNoFaults(sheet)
+  })
+
   test('a change lights up in the tree of an open room, and a member is kicked', async () => {
     const { page } = sheet
     const id = '100% of #1 / a?b&c'

@@ -86,7 +86,7 @@ const forms: readonly ScopeForm[] = [
   { area: 'push', type: 'log', named: null, actions: ['read'] },
   { area: 'analytics', type: '*', named: null, actions: ['read', 'write'] },
   { area: 'schema', type: 'endpoint', named: null, actions: ['read'] },
-  { area: 'rooms', type: 'namespace', named: null, actions: ['read', 'write'] },
+  { area: 'rooms', type: 'namespace', named: null, actions: ['read', 'write', 'act'] },
   { area: 'functions', type: 'admin', named: null, actions: ['read', 'write'] },
   { area: 'functions', type: 'function', named: 'function', actions: ['call'] },
   { area: 'system', type: 'metrics', named: null, actions: ['read'] },

@@ -57,6 +57,8 @@ export const roomFindRetryMaxMs = 1000
 export const roomFindRetriesMax = 20
 /** How long another node has to answer a request. */
 export const roomRequestTimeoutMs = 1000
+/** How long an administrator waits for the response to an action: twice what an action may take by default. */
+export const roomActionAnswerMs = 2 * roomActionTimeoutMs
 /** Pending requests to other nodes. */
 export const roomRequestsMax = 10_000
 /** How long a stopping node takes at most to hand over its rooms. */

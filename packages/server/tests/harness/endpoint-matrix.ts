@@ -113,6 +113,14 @@ export const matrix: Readonly<Record<string, Access>> = {
     send: (client) =>
       whileMissing(() => client.post('/api/room/admin/kick', { namespace: 'denied', id: 'x', userId: 'missing' })),
   },
+  'rooms.act': {
+    ...changeRoom,
+    scope: 'rooms:namespace:*:act',
+    send: (client) =>
+      whileMissing(() =>
+        client.post('/api/room/admin/act', { namespace: 'denied', id: 'x', userId: 'ann', actionType: 'none' }),
+      ),
+  },
   'rooms.hibernate': {
     ...changeRoom,
     send: (client) => whileMissing(() => client.post('/api/room/admin/hibernate', { namespace: 'denied', id: 'x' })),

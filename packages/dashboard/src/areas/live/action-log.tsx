@@ -1,4 +1,5 @@
 /** The latest actions of a room, newest first. */
+import { Badge } from '../../design/badge.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { formatDuration } from '../../design/format/number.ts'
 import { formatTime } from '../../design/format-time.ts'
@@ -34,6 +35,7 @@ export function ActionLog({ actions }: { readonly actions: readonly RoomAction[]
                 </time>
                 <strong>{action.actionType}</strong>
                 <span className="live-id">{action.userId}</span>
+                {action.sentBy !== null && <Badge tone="warn">sent by {action.sentBy}</Badge>}
                 <span className="live-quiet">{formatDuration(action.durationMs)}</span>
                 {action.payload !== null && <code className="live-payload">{action.payload}</code>}
                 {action.error !== null && <span className="live-failure">{action.error}</span>}

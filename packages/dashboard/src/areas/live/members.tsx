@@ -10,17 +10,21 @@ import { JsonTree } from '../../design/json/tree.tsx'
 import { Card } from '../../design/page.tsx'
 import { useToasts } from '../../design/toast.tsx'
 import { type Room, type RoomKey, type RoomPlayer, useKick } from './requests.ts'
+import { SendAsPlayer } from './send-as-player.tsx'
 
 export interface MembersProps {
   readonly room: RoomKey
   readonly view: Room
   readonly mayKick: boolean
+  /** Whether actions may be sent in the name of members. */
+  readonly mayAct: boolean
 }
 
-export function Members({ room, view, mayKick }: MembersProps) {
+export function Members({ room, view, mayKick, mayAct }: MembersProps) {
   const url = useUrlState()
   const toasts = useToasts()
   const kick = useKick(room)
+  const [actor, setActor] = useState<string | null>(null)
   const [kicked, setKicked] = useState<string | null>(null)
   const isLaterPage = url.get('players') !== null
   return (
@@ -36,6 +40,7 @@ export function Members({ room, view, mayKick }: MembersProps) {
             key={player.userId}
             player={player}
             isCut={view.previews.includes(`player:${player.userId}`)}
+            onAct={mayAct ? () => setActor(player.userId) : null}
             onKick={mayKick ? () => setKicked(player.userId) : null}
           />
         ))}
@@ -46,6 +51,7 @@ export function Members({ room, view, mayKick }: MembersProps) {
           {view.cursor !== null && <Button onClick={() => url.set({ players: view.cursor })}>Next members</Button>}
         </div>
       )}
+      {actor !== null && <SendAsPlayer room={room} userId={actor} onClose={() => setActor(null)} />}
       <ConfirmDialog
         isOpen={kicked !== null}
         onClose={() => setKicked(null)}
@@ -66,10 +72,11 @@ export function Members({ room, view, mayKick }: MembersProps) {
 interface MemberProps {
   readonly player: RoomPlayer
   readonly isCut: boolean
+  readonly onAct: (() => void) | null
   readonly onKick: (() => void) | null
 }
 
-const Member = ({ player: { userId, connections, state }, isCut, onKick }: MemberProps) => (
+const Member = ({ player: { userId, connections, state }, isCut, onAct, onKick }: MemberProps) => (
   <li>
     <div className="live-member">
       <Link href={`/users/${encodeURIComponent(userId)}`} className="live-id">
@@ -78,6 +85,11 @@ const Member = ({ player: { userId, connections, state }, isCut, onKick }: Membe
       <span className="live-quiet">
         {formatCount(connections)} {connections === 1 ? 'connection' : 'connections'}
       </span>
+      {onAct !== null && (
+        <Button size="small" aria-label={`Send as ${userId}`} onClick={onAct}>
+          Send as…
+        </Button>
+      )}
       {onKick !== null && (
         <Button size="small" aria-label={`Kick ${userId}`} onClick={onKick}>
           Kick…

@@ -47,6 +47,8 @@ export interface RoomAction {
   readonly payload: string | null
   readonly durationMs: number
   readonly error: string | null
+  /** The service key or administrator that acted as the user. */
+  readonly sentBy: string | null
 }
 
 export interface Room {
@@ -134,6 +136,26 @@ export function useKick(room: RoomKey) {
   return useMutation({
     mutationFn: (userId: string) => api.post('/api/room/admin/kick', { body: { ...room, userId } }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ['rooms'] }),
+  })
+}
+
+export type ActionAnswer =
+  | { readonly ok: true; readonly result?: unknown }
+  | { readonly ok: false; readonly error: { readonly code: string; readonly message: string } }
+
+export interface PlayerAction {
+  readonly userId: string
+  readonly actionType: string
+  readonly payload?: unknown
+}
+
+/** Sends an action in the name of a member. */
+export function useSendAsPlayer(room: RoomKey) {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: (action: PlayerAction) =>
+      api.post<ActionAnswer>('/api/room/admin/act', { body: { ...room, ...action } }),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['rooms', 'room'] }),
   })
 }
 

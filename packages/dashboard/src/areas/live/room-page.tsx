@@ -46,7 +46,7 @@ export function RoomPage({ namespace, id }: RoomKey) {
           <StateCard title="Metadata" hint="In lists of rooms." name="metadata" room={data} />
         </div>
         <div className="live-column">
-          <Members room={room} view={data} mayKick={mayChange} />
+          <Members room={room} view={data} mayKick={mayChange} mayAct={permits('rooms:namespace:*:act')} />
           <ActionLog actions={data.actions} />
         </div>
       </div>

@@ -19,13 +19,15 @@ import { createSessionSet } from '../../http/sockets/session-set.ts'
 import type { Sockets } from '../../http/sockets/sockets.ts'
 import { roomDrainMs, roomSweepMs, roomTickMs } from '../../limits/rooms.ts'
 import type { Feature } from '../feature.ts'
-import { createRoomAccess } from './access.ts'
+import { createRoomAccess, type RoomAccessCheck } from './access.ts'
 import { createAdminEndpoints } from './endpoints/admin-endpoints.ts'
+import { createActAsPlayer } from './endpoints/player-actions.ts'
 import { Summaries } from './endpoints/summaries.ts'
 import { createSummaryEndpoints } from './endpoints/summary-endpoints.ts'
 import type { RoomEngine, RoomEngineStats, RoomServices } from './engine/ports.ts'
 import { createRoomEngine } from './engine/rooms.ts'
 import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from './migrations.ts'
+import { createAwaitedResponses } from './nodes/awaited-responses.ts'
 import { createLocalMembers, type LocalMembers } from './nodes/local-members.ts'
 import { NodeTransport } from './nodes/node-transport.ts'
 import { Ownership } from './nodes/ownership.ts'
@@ -88,6 +90,8 @@ class Rooms implements RoomsFeature {
   private readonly transport: NodeTransport
   private readonly ownership: Ownership
   private readonly engine: RoomEngine
+  private readonly access: RoomAccessCheck
+  private readonly awaited = createAwaitedResponses()
   private readonly summaries: Summaries
   /** Resolves when the tables exist; null as long as no rooms are configured. */
   private prepared: Promise<void> | null = null
@@ -118,6 +122,7 @@ class Rooms implements RoomsFeature {
       elapsedMs: deps.elapsedMs,
       log: deps.log,
     })
+    this.access = createRoomAccess(deps)
     this.summaries = this.createSummaries()
     const { endpoints, socketEndpoints } = this.createEndpoints()
     this.endpoints = endpoints
@@ -160,6 +165,7 @@ class Rooms implements RoomsFeature {
       cluster: this.deps.cluster,
       localMembers: this.localMembers,
       locator: this.locator,
+      awaited: this.awaited,
       receive: (key, command) => this.engine.receive(key, command),
       released: (key) => this.ownership.released(key),
       answer: (request) => this.summaries.answer(request),
@@ -176,15 +182,20 @@ class Rooms implements RoomsFeature {
       // Without configured rooms there are no tables.
       findStored: async (...rooms) => (this.prepared ? store.findStored(...rooms) : new Map()),
       findNodes: async () => (this.prepared ? store.findNodes() : []),
+      actAsPlayer: createActAsPlayer({
+        engine: this.engine,
+        awaited: this.awaited,
+        access: this.access,
+        findNamespace: (name) => this.findNamespace(name),
+      }),
       ownName: () => transport.nodes?.current?.name ?? null,
-      request: (node, request) => transport.request(node, request),
+      request: (node, request, timeoutMs) => transport.request(node, request, timeoutMs),
     })
   }
 
   private createEndpoints(): Required<Pick<Feature, 'endpoints' | 'socketEndpoints'>> {
-    const { deps, summaries, localMembers, locator } = this
+    const { deps, summaries, access, localMembers, locator } = this
     const findNamespace = (name: string): RoomNamespace | null => this.findNamespace(name)
-    const access = createRoomAccess(deps)
     const itemsBytesMax = (): number => itemBytesMax(deps.responseBytes())
     const connect = new ConnectEndpoints({
       findNamespace,

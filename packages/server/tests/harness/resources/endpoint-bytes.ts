@@ -89,6 +89,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('small', 'storage.multipartComplete', 'storage.multipartAbort', 'storage.tusOptions', 'storage.tusCreate'),
   ...all('small', 'storage.tusHead', 'storage.tusPatch', 'storage.tusTerminate'),
   ...all('small', 'rooms.check', 'rooms.summary', 'rooms.metadata', 'rooms.kick', 'rooms.hibernate'),
+  'rooms.act': { fixedKiB: 65, because: 'the result of an action has at most 64 KiB' },
   ...all('small', 'push.register', 'push.unregister', 'push.subscribe', 'push.unsubscribe', 'push.send'),
   ...all('small', 'push.sendMany', 'push.sendToToken', 'push.sendToTopic', 'push.broadcast', 'push.setMetadata'),
   ...all('small', 'analytics.track', 'system.health', 'system.holdForBackup', 'system.releaseFromBackup'),

@@ -1,6 +1,6 @@
 /** Endpoints for administrators: list and inspect rooms in memory, kick players, hibernate rooms. */
 import { z } from 'zod'
-import { notFound } from '../../../errors.ts'
+import { conflict, notFound, unavailable } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, integerParam, limitParam } from '../../../http/input/query-schema.ts'
 import { fitItems } from '../../../http/replies/large-responses.ts'
@@ -15,7 +15,16 @@ import {
 } from '../../../limits/rooms.ts'
 import type { RoomView } from '../engine/ports.ts'
 import { listNameOf } from './room-page.ts'
-import { metadataSchema, namespaceSchema, occupancySchema, readScope, roomSchema, tag, writeScope } from './schemas.ts'
+import {
+  actScope,
+  metadataSchema,
+  namespaceSchema,
+  occupancySchema,
+  readScope,
+  roomSchema,
+  tag,
+  writeScope,
+} from './schemas.ts'
 import type { Summaries } from './summaries.ts'
 
 export interface AdminEndpointsDeps {
@@ -40,6 +49,15 @@ const inspectSchema = roomSchema.extend({
   }),
 })
 const playerSchema = roomSchema.extend({ userId: z.string().min(1).max(roomNameCharsMax) })
+
+const actionSchema = playerSchema.extend({
+  actionType: z.string().min(1).max(roomNameCharsMax),
+  payload: z.unknown().default({}),
+})
+const answerSchema = z.union([
+  z.object({ ok: z.literal(true), result: z.unknown() }),
+  z.object({ ok: z.literal(false), error: z.object({ code: z.string(), message: z.string() }) }),
+])
 
 const truncated = z.literal(true).optional()
 const loadSchema = z
@@ -85,6 +103,7 @@ const viewSchema = z.object({
       }),
       durationMs: z.number(),
       error: z.string().nullable(),
+      sentBy: z.string().nullable().meta({ description: 'The service key or administrator that acted as the user' }),
     }),
   ),
   load: loadSchema,
@@ -101,6 +120,7 @@ export const createAdminEndpoints = (deps: AdminEndpointsDeps): readonly Endpoin
   listEndpoint(deps),
   inspectEndpoint(deps),
   ...commandEndpoints(deps),
+  actEndpoint(deps),
 ]
 
 function listEndpoint({ summaries, itemsBytesMax, secret }: AdminEndpointsDeps): Endpoint {
@@ -191,6 +211,38 @@ const commandEndpoints = ({ summaries }: AdminEndpointsDeps): readonly Endpoint[
     },
   }),
 ]
+
+const actEndpoint = ({ summaries }: AdminEndpointsDeps): Endpoint =>
+  endpoint({
+    ...common,
+    name: 'rooms.act',
+    method: 'POST',
+    paths: ['/api/room/admin/act'],
+    summary: 'Send an action in the name of a player',
+    description:
+      'The action passes the access rule of the player and the queue of the room, and its handler runs, as if the player had sent it. `error` is what the player would have been told.',
+    scope: actScope,
+    body: actionSchema,
+    replies: { 200: { description: 'The room has answered', schema: answerSchema } },
+    errors: [404, 409, 503],
+    async handle({ body: { namespace, id, ...action }, caller }) {
+      const by = caller.kind === 'service' ? caller.keyName : ''
+      const outcome = await summaries.act({ namespace, id }, { ...action, by })
+      if (outcome === null) throw notFound('Room')
+      switch (outcome.kind) {
+        case 'done':
+          return json({ ok: true, result: outcome.result })
+        case 'failed':
+          return json({ ok: false, error: { code: outcome.code, message: outcome.message } })
+        case 'noPlayer':
+          throw notFound('Player')
+        case 'moved':
+          throw conflict('The room is moving or busy, and the action has not run; send it again')
+        case 'unknown':
+          throw unavailable(1, 'The room did not answer in time; its latest actions show whether this one has run')
+      }
+    },
+  })
 
 /** The view as JSON; its states are JSON already. */
 function viewText(

@@ -10,6 +10,9 @@ export const tag = 'Rooms'
 export const readScope = (): string => 'rooms:namespace:*:read'
 export const writeScope = (): string => 'rooms:namespace:*:write'
 
+/** More than administering rooms: to act in the name of players. */
+export const actScope = (): string => 'rooms:namespace:*:act'
+
 export const roomIdSchema = z.string().refine(isRoomId, `must be 1 to ${roomIdCharsMax} printable characters`)
 export const namespaceSchema = z.string().refine(isStorableText, 'must be text without NUL')
 /** The query or body that names a room. */

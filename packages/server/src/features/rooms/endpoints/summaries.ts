@@ -2,8 +2,10 @@
  * Rooms as HTTP shows them, on any node: metadata and occupancy, and for administrators the complete state. Rooms in
  * memory are read from their node, others from the store. Callers have been authorized before.
  */
+import { roomActionAnswerMs, roomRequestTimeoutMs } from '../../../limits/rooms.ts'
 import type { RoomEngine, RoomKey, RoomLoadReport, RoomOccupancy, RoomView, ViewPage } from '../engine/ports.ts'
 import type { StoredRoom } from '../store.ts'
+import type { ActAsPlayer, ActionOutcome, PlayerAction } from './player-actions.ts'
 import { type RoomPage, takePage } from './room-page.ts'
 
 export interface RoomSummary {
@@ -26,6 +28,7 @@ type PeerRequest =
   | { readonly kind: 'hibernate' | 'isFull'; readonly key: RoomKey }
   | { readonly kind: 'inspect'; readonly key: RoomKey; readonly page: ViewPage }
   | { readonly kind: 'kick'; readonly key: RoomKey; readonly userId: string }
+  | { readonly kind: 'act'; readonly key: RoomKey; readonly action: PlayerAction }
 
 export interface SummariesDeps {
   readonly engine: RoomEngine
@@ -34,8 +37,9 @@ export interface SummariesDeps {
   readonly findNodes: () => Promise<readonly string[]>
   /** The name of this node; null in a single process, or before this node has used rooms. */
   readonly ownName: () => string | null
+  readonly actAsPlayer: ActAsPlayer
   /** The response of another node, or null. */
-  readonly request: (node: string, request: unknown) => Promise<unknown>
+  readonly request: (node: string, request: unknown, timeoutMs?: number) => Promise<unknown>
 }
 
 const noOccupancy: RoomOccupancy = { activeMembers: 0, activeConnections: 0 }
@@ -90,6 +94,20 @@ export class Summaries {
     return this.kickLocal(key, userId) || (await this.requestOwner(key, { kind: 'kick', key, userId })) === true
   }
 
+  /** Runs an action in the name of a player. Null for a room that is not in memory. */
+  async act(key: RoomKey, action: PlayerAction): Promise<ActionOutcome | null> {
+    const local = await this.deps.actAsPlayer(key, action)
+    if (local) return local
+    const node = await this.findOwner(key)
+    if (node === null) return null
+    const timeoutMs = roomActionAnswerMs + roomRequestTimeoutMs
+    const response = await this.deps.request(node, { kind: 'act', key, action }, timeoutMs)
+    // Null for a room that has left the memory of its owner, and without an answer.
+    return (response as ActionOutcome | 'absent' | null) === 'absent'
+      ? null
+      : ((response as ActionOutcome | null) ?? { kind: 'unknown' })
+  }
+
   /** Whether connected players occupy all seats; false if that cannot be determined. */
   async isFull(key: RoomKey): Promise<boolean> {
     const { engine, ownName } = this.deps
@@ -115,6 +133,8 @@ export class Summaries {
         return engine.isFull(request.key)
       case 'kick':
         return this.kickLocal(request.key, request.userId)
+      case 'act':
+        return (await this.deps.actAsPlayer(request.key, request.action)) ?? 'absent'
     }
   }
 

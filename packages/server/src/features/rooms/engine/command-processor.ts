@@ -121,6 +121,12 @@ export class CommandProcessor {
       if (player) this.membership.kick(player)
       return
     }
+    if (command.type === 'act' && command.as) {
+      const player = players.find(command.as.userId)
+      if (player && !player.isJoining) this.act({ id: command.connectionId, player }, command)
+      else rejectCommand(this.deps.network, command, 'NOT_JOINED', 'The player is not in the room')
+      return
+    }
     const connection = players.findConnection(command.connectionId)
     if (connection) this.performFor(connection, command)
     else if (command.type === 'act' || command.type === 'signal' || command.type === 'member_state')
@@ -155,7 +161,7 @@ export class CommandProcessor {
     }
   }
 
-  private act({ id, player }: Connection, command: CommandOf<'act'>): void {
+  private act({ id, player }: Pick<Connection, 'id' | 'player'>, command: CommandOf<'act'>): void {
     const { network, data, journal, elapsedMs } = this.deps
     const { actionType, requestId, payload } = command
     const kept = data.results.find(player.userId, requestId)
@@ -192,6 +198,7 @@ export class CommandProcessor {
           payload: shown,
           durationMs: endedAtMs - startedAtMs,
           error: error?.message ?? null,
+          sentBy: command.as?.by ?? null,
         })
       },
     })

@@ -137,6 +137,13 @@ export interface ResumePoint {
   readonly playerVersion: number
 }
 
+/** Who acts in the name of which player. */
+export interface ActingAdministrator {
+  readonly userId: string
+  /** The service key or administrator. */
+  readonly by: string
+}
+
 /**
  * A command to a room: plain JSON, so that it can be sent to another node. Responses are sent to the socket through the
  * network. Access rules, rate limits and the format of messages have been checked. `bytes` is the length of the message
@@ -144,7 +151,17 @@ export interface ResumePoint {
  */
 export type RoomCommand =
   | { type: 'join'; connectionId: string; auth: Auth; resume: ResumePoint | null }
-  | { type: 'act'; connectionId: string; actionType: string; payload: unknown; requestId: string; bytes: number }
+  | {
+      type: 'act'
+      /** The socket; of an action of an administrator, where the response is awaited. */
+      connectionId: string
+      actionType: string
+      payload: unknown
+      requestId: string
+      bytes: number
+      /** In the name of this player, whose rule has been evaluated; absent for the player of the socket. */
+      as?: ActingAdministrator
+    }
   /** The client's `leave`: the player leaves at once, without a reconnect grace; all its sockets close with 4005. */
   | { type: 'leave'; connectionId: string }
   /** The socket was closed. No effect for one that never joined. */
@@ -254,6 +271,8 @@ export interface RecentAction {
   readonly durationMs: number
   /** Null if the action succeeded. */
   readonly error: string | null
+  /** The service key or administrator that acted in the name of the user; null for the user. */
+  readonly sentBy: string | null
 }
 
 /** All rooms of this node (`createRoomEngine` in `rooms.ts`). */
@@ -267,6 +286,8 @@ export interface RoomEngine {
   find(key: RoomKey, page: ViewPage): RoomView | null
   findOccupancy(key: RoomKey): RoomOccupancy | null
   findLoad(key: RoomKey): RoomLoadReport | null
+  /** A player with a seat, as the user was when last authenticated; null without such a player or room in memory. */
+  findPlayer(key: RoomKey, userId: string): Auth | null
   /** Current metadata of a room in memory. */
   findMetadata(key: RoomKey): object | null
   /** Whether players with an open socket occupy all seats; false for a room that is not in memory. */

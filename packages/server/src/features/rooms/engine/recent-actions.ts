@@ -8,8 +8,8 @@ import {
 } from '../../../limits/rooms.ts'
 import type { RecentAction } from './ports.ts'
 
-const charsOf = ({ userId, actionType, payload, error }: RecentAction): number =>
-  userId.length + actionType.length + (payload?.length ?? 0) + (error?.length ?? 0)
+const charsOf = ({ userId, actionType, payload, error, sentBy }: RecentAction): number =>
+  userId.length + actionType.length + (payload?.length ?? 0) + (error?.length ?? 0) + (sentBy?.length ?? 0)
 
 export class RecentActions {
   readonly #actions: RecentAction[] = []

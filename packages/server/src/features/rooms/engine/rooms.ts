@@ -2,6 +2,7 @@
  * All rooms of this node: claims and loads them, drives their ticks, and removes them when they end. Owns no sockets
  * and no timers: the caller invokes `tick` and `sweep`.
  */
+import type { Auth } from '../../../access/caller.ts'
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { roomsPerSweepMax, roomVersionsReserved } from '../../../limits/rooms.ts'
 import { Inbox } from './inbox.ts'
@@ -150,6 +151,11 @@ class Engine implements RoomEngine {
 
   findLoad(key: RoomKey): RoomLoadReport | null {
     return this.findRoom(key)?.loadReport ?? null
+  }
+
+  findPlayer(key: RoomKey, userId: string): Auth | null {
+    const player = this.findRoom(key)?.data.players.find(userId)
+    return player && !player.isJoining ? player.auth : null
   }
 
   findMetadata(key: RoomKey): object | null {

@@ -6,9 +6,10 @@
 import type { Log } from '../../../base/log.ts'
 import type { Cluster } from '../../../engines/cluster/cluster.ts'
 import type { CloseCode } from '../../../http/sockets/socket-protocol.ts'
-import { roomPeerCheckMs, roomPeerSilenceMax } from '../../../limits/rooms.ts'
+import { roomPeerCheckMs, roomPeerSilenceMax, roomRequestTimeoutMs } from '../../../limits/rooms.ts'
 import type { RoomText } from '../engine/messages/messages.ts'
 import type { RoomCommand, RoomKey, RoomNetwork } from '../engine/ports.ts'
+import type { AwaitedResponses } from './awaited-responses.ts'
 import type { LocalMembers } from './local-members.ts'
 import { type Frame, type NodeChannels, openNodeChannels } from './node-channels.ts'
 import { createRoomNodes, type NodeSession, type RoomNodes } from './nodes.ts'
@@ -36,6 +37,8 @@ export interface NodeTransportDeps {
   readonly cluster: Cluster | null
   readonly localMembers: LocalMembers
   readonly locator: RoomLocator
+  /** Responses that requests of administrators on this node await in place of sockets. */
+  readonly awaited: Pick<AwaitedResponses, 'deliver' | 'moved'>
   readonly receive: (key: RoomKey, command: RoomCommand) => void
   /** Resolves when the room is no longer recorded as owned by this node. */
   readonly released: (key: RoomKey) => Promise<void>
@@ -80,10 +83,10 @@ export class NodeTransport implements RoomNetwork {
   }
 
   /** The response of another node, or null when it times out. Rejects while the cluster cannot be reached. */
-  async request(node: string, request: unknown): Promise<unknown> {
+  async request(node: string, request: unknown, timeoutMs = roomRequestTimeoutMs): Promise<unknown> {
     await this.nodes?.enter()
     if (!(await this.nodes?.isAlive(node))) return null
-    return this.requests.begin((id) => this.notify(node, 'request', id, request))
+    return this.requests.begin((id) => this.notify(node, 'request', id, request), timeoutMs)
   }
 
   async stop(): Promise<void> {
@@ -104,6 +107,7 @@ export class NodeTransport implements RoomNetwork {
     }
     const member = this.remoteMembers.find(connectionId)
     if (member) this.notify(member.node, 'send', connectionId, texts)
+    else this.deps.awaited.deliver(connectionId, texts)
   }
 
   publish(key: RoomKey, texts: readonly RoomText[], except: readonly string[] = []): void {
@@ -148,6 +152,11 @@ export class NodeTransport implements RoomNetwork {
     const local: RoomCommand[] = []
     const byNode = new Map<string, RoomCommand[]>(remote.map(([, { node }]) => [node, []]))
     for (const command of waiting) {
+      // The request that awaits the response is told to send the action again.
+      if (command.type === 'act' && command.as) {
+        this.deps.awaited.moved(command.connectionId)
+        continue
+      }
       const member = command.type === 'kick' ? undefined : this.remoteMembers.find(command.connectionId)
       if (member) byNode.get(member.node)?.push(command)
       else local.push(command)

@@ -1,5 +1,5 @@
 /** Requests to other nodes that await a response. */
-import { roomRequestsMax, roomRequestTimeoutMs } from '../../../limits/rooms.ts'
+import { roomRequestsMax } from '../../../limits/rooms.ts'
 
 export class PeerRequests {
   private readonly pending = new Map<number, (response: unknown) => void>()
@@ -8,7 +8,7 @@ export class PeerRequests {
   /**
    * Sends a request under a new id. Resolves with the response, or with null after a timeout or with too many pending.
    */
-  begin(send: (id: number) => void): Promise<unknown> {
+  begin(send: (id: number) => void, timeoutMs: number): Promise<unknown> {
     if (this.pending.size >= roomRequestsMax) return Promise.resolve(null)
     this.lastId += 1
     const id = this.lastId
@@ -18,7 +18,7 @@ export class PeerRequests {
         this.pending.delete(id)
         resolve(response)
       }
-      const timer = setTimeout(finish, roomRequestTimeoutMs, null)
+      const timer = setTimeout(finish, timeoutMs, null)
       this.pending.set(id, finish)
       send(id)
     })
