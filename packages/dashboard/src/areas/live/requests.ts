@@ -155,7 +155,7 @@ export function useSendAsPlayer(room: RoomKey) {
   return useMutation({
     mutationFn: (action: PlayerAction) =>
       api.post<ActionAnswer>('/api/room/admin/act', { body: { ...room, ...action } }),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['rooms', 'room'] }),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ['rooms', 'room'] }),
   })
 }
 

@@ -220,7 +220,7 @@ const actEndpoint = ({ summaries }: AdminEndpointsDeps): Endpoint =>
     paths: ['/api/room/admin/act'],
     summary: 'Send an action in the name of a player',
     description:
-      'The action passes the access rule of the player and the queue of the room, and its handler runs, as if the player had sent it. `error` is what the player would have been told.',
+      'The action passes the access rule of the player and the queue of the room, and its handler runs, as if the player had sent it. `error` is what the player would have received.',
     scope: actScope,
     body: actionSchema,
     replies: { 200: { description: 'The room has answered', schema: answerSchema } },

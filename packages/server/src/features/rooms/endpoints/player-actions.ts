@@ -16,7 +16,7 @@ export interface PlayerAction extends ActingAdministrator {
 
 export type ActionOutcome =
   | { readonly kind: 'done'; readonly result: unknown }
-  /** As the player would have been told. */
+  /** The error that the player would have received. */
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
   /** The room has left the node, or the node has too much to do: nothing has happened. */
   | { readonly kind: 'moved' }
