@@ -152,7 +152,7 @@ export class NodeTransport implements RoomNetwork {
     const local: RoomCommand[] = []
     const byNode = new Map<string, RoomCommand[]>(remote.map(([, { node }]) => [node, []]))
     for (const command of waiting) {
-      // The request that awaits the response is answered to send the action again.
+      // Its request is rejected, and its sender may send the action again.
       if (command.type === 'act' && command.as) {
         this.deps.awaited.moved(command.connectionId)
         continue
