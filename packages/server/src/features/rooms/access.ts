@@ -23,6 +23,11 @@ export interface RoomAccessCheck {
   requireMetadata(namespace: RoomNamespace, roomId: string, caller: Caller): Promise<void>
 }
 
+/** Errors for the sender of an action. */
+export const actionDenied = ['ACTION_DENIED', 'The access rule denies this action'] as const
+/** An error for any sender: a rule has rejected with `EngineError`. */
+export const rulesUnavailable = ['UNAVAILABLE', 'Access rules cannot be evaluated at the moment; retry later'] as const
+
 export interface RoomAccessDeps {
   readonly mode: () => Mode
   readonly ruleEvaluator: RuleEvaluator

@@ -27,10 +27,10 @@ import { createSummaryEndpoints } from './endpoints/summary-endpoints.ts'
 import type { RoomEngine, RoomEngineStats, RoomServices } from './engine/ports.ts'
 import { createRoomEngine } from './engine/rooms.ts'
 import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from './migrations.ts'
-import { createAwaitedResponses } from './nodes/awaited-responses.ts'
 import { createLocalMembers, type LocalMembers } from './nodes/local-members.ts'
-import { NodeTransport } from './nodes/node-transport.ts'
+import { type ActionResponse, NodeTransport } from './nodes/node-transport.ts'
 import { Ownership } from './nodes/ownership.ts'
+import { PendingResponses } from './nodes/pending-responses.ts'
 import { RoomLocator } from './nodes/room-locator.ts'
 import { ConnectEndpoints } from './sockets/connect-endpoints.ts'
 import { RoomSession } from './sockets/session.ts'
@@ -91,7 +91,7 @@ class Rooms implements RoomsFeature {
   private readonly ownership: Ownership
   private readonly engine: RoomEngine
   private readonly access: RoomAccessCheck
-  private readonly awaited = createAwaitedResponses()
+  private readonly actionResponses = new PendingResponses<ActionResponse>({ timedOut: 'unknown', unsent: 'moved' })
   private readonly summaries: Summaries
   /** Resolves when the tables exist; null as long as no rooms are configured. */
   private prepared: Promise<void> | null = null
@@ -165,7 +165,7 @@ class Rooms implements RoomsFeature {
       cluster: this.deps.cluster,
       localMembers: this.localMembers,
       locator: this.locator,
-      awaited: this.awaited,
+      actionResponses: this.actionResponses,
       receive: (key, command) => this.engine.receive(key, command),
       released: (key) => this.ownership.released(key),
       answer: (request) => this.summaries.answer(request),
@@ -184,7 +184,7 @@ class Rooms implements RoomsFeature {
       findNodes: async () => (this.prepared ? store.findNodes() : []),
       actAsPlayer: createActAsPlayer({
         engine: this.engine,
-        awaited: this.awaited,
+        responses: this.actionResponses,
         access: this.access,
         findNamespace: (name) => this.findNamespace(name),
       }),

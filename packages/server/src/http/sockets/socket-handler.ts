@@ -26,13 +26,10 @@ export interface Connection<Message extends AnyMessage = SocketServerMessage> {
   readonly isOpen: boolean
   /** Bytes sent and not yet received by the client. */
   readonly buffered: number
-  /**
-   * Sends a message, serialized or not. Does nothing once the socket is closing. Returns whether it waits because the
-   * client has not read earlier ones.
-   */
-  send(message: Message | MessageText<Message>): boolean
+  /** Sends a message, serialized or not. Does nothing once the socket is closing. */
+  send(message: Message | MessageText<Message>): void
   /** The same for a binary frame. The bytes may be used again after the call. */
-  sendBytes(bytes: Uint8Array): boolean
+  sendBytes(bytes: Uint8Array): void
   error(code: ErrorCodeOf<Message>, message: string): void
   close(code: CloseCode, reason: string): void
   /** Marks the socket as in use: it no longer counts as pending. */

@@ -130,20 +130,19 @@ export class Socket implements Connection {
     else void this.enqueue(() => this.handler?.onOpen())
   }
 
-  send(message: SocketServerMessage | string): boolean {
-    if (!this.runtimeSocket || this.closing) return false
-    return this.noteSent(this.runtimeSocket.sendText(typeof message === 'string' ? message : JSON.stringify(message)))
+  send(message: SocketServerMessage | string): void {
+    if (!this.runtimeSocket || this.closing) return
+    this.noteSent(this.runtimeSocket.sendText(typeof message === 'string' ? message : JSON.stringify(message)))
   }
 
-  sendBytes(bytes: Uint8Array): boolean {
-    if (!this.runtimeSocket || this.closing) return false
-    return this.noteSent(this.runtimeSocket.sendBinary(bytes as Uint8Array<ArrayBuffer>))
+  sendBytes(bytes: Uint8Array): void {
+    if (!this.runtimeSocket || this.closing) return
+    this.noteSent(this.runtimeSocket.sendBinary(bytes as Uint8Array<ArrayBuffer>))
   }
 
   /** The runtime returns a negative number if it buffered the message. */
-  private noteSent(sent: number): boolean {
+  private noteSent(sent: number): void {
     if (sent < 0) this.deps.onBacklog()
-    return sent < 0
   }
 
   error(code: ErrorCodeOf<SocketServerMessage>, message: string): void {
@@ -178,12 +177,11 @@ export class Socket implements Connection {
 
   /** Processes a received frame. */
   onFrame(data: string | Uint8Array, bytesMax: number): void {
-    const nowMs = this.deps.nowMs()
-    this.lastReceivedMs = nowMs
+    this.lastReceivedMs = this.deps.nowMs()
     if (this.closing) return
     const most = this.isPending ? Math.min(bytesMax, socketPendingMessageBytesMax) : bytesMax
     const message = typeof data === 'string' ? parseMessage(data, most) : this.parseBytes(data, most)
-    if (message) this.dispatch(typeof message.type === 'string' ? message.type : '', message, data.length, nowMs)
+    if (message) this.dispatch(typeof message.type === 'string' ? message.type : '', message, data.length)
     else
       this.rejectAndClose(
         closeCodes.badMessage,
@@ -192,19 +190,18 @@ export class Socket implements Connection {
       )
   }
 
-  private dispatch(messageType: string, message: JsonObject, chars: number, nowMs: number): void {
+  private dispatch(messageType: string, message: JsonObject, chars: number): void {
     if (messageType === 'ping') {
       this.send('{"type":"pong"}')
       return
     }
-    if (!this.takeFromRateLimit(messageType, nowMs)) {
+    if (!this.takeFromRateLimit(messageType)) {
       this.error('RATE_LIMITED', 'Too many messages')
       this.handler?.onRateLimited?.(messageType, message)
       return
     }
     if (!isSocketMessage(messageType)) {
-      if (this.queueTail) void this.enqueue(() => this.handler?.onMessage(messageType, message, chars))
-      else this.process(messageType, message, chars)
+      void this.enqueue(() => this.handler?.onMessage(messageType, message, chars))
       return
     }
     switch (messageType) {
@@ -218,16 +215,6 @@ export class Socket implements Connection {
 
   private parseBytes(bytes: Uint8Array, bytesMax: number): JsonObject | null {
     return bytes.length > bytesMax ? null : (this.handler?.parseBytes?.(bytes) ?? null)
-  }
-
-  /** Passes a message to the handler at once, since nothing is queued. Most handlers are synchronous. */
-  private process(messageType: string, message: JsonObject, chars: number): void {
-    try {
-      const done = this.handler?.onMessage(messageType, message, chars)
-      if (done instanceof Promise) this.append(done)
-    } catch (error) {
-      this.fail(error)
-    }
   }
 
   /** Sends an error and closes. */
@@ -303,9 +290,10 @@ export class Socket implements Connection {
   }
 
   /** A token bucket with the capacity of one second. */
-  private takeFromRateLimit(type: string, nowMs: number): boolean {
+  private takeFromRateLimit(type: string): boolean {
     if (this.queued >= socketMessagesWaitingMax) return false
     const rate = this.handler?.messageRate ?? 0
+    const nowMs = this.deps.nowMs()
     const elapsedMs = Math.max(0, nowMs - this.allowanceAtMs)
     this.allowance = Math.min(rate, this.allowance + (elapsedMs * rate) / 1000)
     this.allowanceAtMs = nowMs
@@ -324,13 +312,9 @@ export class Socket implements Connection {
       }
     }
     const done = this.queueTail ? this.queueTail.then(attempt) : attempt()
-    return done instanceof Promise ? this.append(done) : resolved
-  }
-
-  /** Makes later messages wait for a task. */
-  private append(task: Promise<void>): Promise<void> {
+    if (!(done instanceof Promise)) return resolved
     this.queued += 1
-    const tail = task
+    const tail = done
       .catch((error) => this.fail(error))
       .then(() => {
         this.queued -= 1

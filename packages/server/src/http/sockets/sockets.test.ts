@@ -25,10 +25,7 @@ const echo = (connection: Connection<EchoMessage>): SocketHandler<EchoMessage> =
   async onMessage(type, message) {
     if (type === 'fail') throw new Error('a mistake in the program')
     if (type === 'listen') connection.subscribe('topic')
-    if (type === 'flood') {
-      connection.send({ type, text: 'x'.repeat(message.bytes as number) })
-      return
-    }
+    if (type === 'flood') return connection.send({ type, text: 'x'.repeat(message.bytes as number) })
     await Promise.resolve()
     connection.markActive()
     connection.send({ ...message, type, caller: connection.caller.kind })

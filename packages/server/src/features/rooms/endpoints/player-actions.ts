@@ -5,9 +5,11 @@
 
 import type { RoomNamespace } from '../../../config/sections/rooms/rooms.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
-import type { RoomAccessCheck } from '../access.ts'
+import { roomActionAnswerMs } from '../../../limits/rooms.ts'
+import { actionDenied, type RoomAccessCheck, rulesUnavailable } from '../access.ts'
 import type { ActingAdministrator, RoomEngine, RoomKey } from '../engine/ports.ts'
-import type { AwaitedResponses } from '../nodes/awaited-responses.ts'
+import type { ActionResponse } from '../nodes/node-transport.ts'
+import type { PendingResponses } from '../nodes/pending-responses.ts'
 
 export interface PlayerAction extends ActingAdministrator {
   readonly actionType: string
@@ -26,7 +28,7 @@ export type ActionOutcome =
 
 export interface PlayerActionsDeps {
   readonly engine: Pick<RoomEngine, 'findOccupancy' | 'findPlayer' | 'receive'>
-  readonly awaited: Pick<AwaitedResponses, 'begin'>
+  readonly responses: Pick<PendingResponses<ActionResponse>, 'begin'>
   readonly access: Pick<RoomAccessCheck, 'mayAct'>
   readonly findNamespace: (name: string) => RoomNamespace | null
 }
@@ -36,17 +38,17 @@ export type ActAsPlayer = (key: RoomKey, action: PlayerAction) => Promise<Action
 
 const failed = (code: string, message: string): ActionOutcome => ({ kind: 'failed', code, message })
 
-export function createActAsPlayer({ engine, awaited, access, findNamespace }: PlayerActionsDeps): ActAsPlayer {
+export function createActAsPlayer({ engine, responses, access, findNamespace }: PlayerActionsDeps): ActAsPlayer {
   async function findRefusal(key: RoomKey, action: PlayerAction): Promise<ActionOutcome | null> {
     const namespace = findNamespace(key.namespace)
     const auth = engine.findPlayer(key, action.userId)
     if (!auth || !namespace) return { kind: 'noPlayer' }
     try {
       const isAllowed = await access.mayAct(namespace, key.id, auth, action.actionType, action.payload)
-      return isAllowed ? null : failed('ACTION_DENIED', 'The access rule denies this action')
+      return isAllowed ? null : failed(...actionDenied)
     } catch (error) {
       if (!(error instanceof EngineError)) throw error
-      return failed('UNAVAILABLE', 'Access rules cannot be evaluated at the moment; retry later')
+      return failed(...rulesUnavailable)
     }
   }
 
@@ -55,11 +57,11 @@ export function createActAsPlayer({ engine, awaited, access, findNamespace }: Pl
     const refusal = await findRefusal(key, action)
     if (refusal) return refusal
     const { actionType, payload, userId, by } = action
-    const response = await awaited.begin((connectionId) => {
-      const bytes = Buffer.byteLength(JSON.stringify(payload))
-      const requestId = connectionId
-      engine.receive(key, { type: 'act', connectionId, actionType, payload, requestId, bytes, as: { userId, by } })
-    })
+    const bytes = Buffer.byteLength(JSON.stringify(payload))
+    const response = await responses.begin((id) => {
+      const ids = { connectionId: id, requestId: id }
+      engine.receive(key, { type: 'act', ...ids, actionType, payload, bytes, as: { userId, by } })
+    }, roomActionAnswerMs)
     if (typeof response === 'string') return { kind: response }
     const message = JSON.parse(response.text)
     return message.type === 'action_result'

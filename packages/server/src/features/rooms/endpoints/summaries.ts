@@ -30,6 +30,9 @@ type PeerRequest =
   | { readonly kind: 'kick'; readonly key: RoomKey; readonly userId: string }
   | { readonly kind: 'act'; readonly key: RoomKey; readonly action: PlayerAction }
 
+/** What another node answers to an action; `absent` for a room that has left its memory. */
+type PeerOutcome = ActionOutcome | 'absent'
+
 export interface SummariesDeps {
   readonly engine: RoomEngine
   readonly findStored: (namespace: string, ids: readonly string[]) => Promise<ReadonlyMap<string, StoredRoom>>
@@ -101,11 +104,8 @@ export class Summaries {
     const node = await this.findOwner(key)
     if (node === null) return null
     const timeoutMs = roomActionAnswerMs + roomRequestTimeoutMs
-    const response = await this.deps.request(node, { kind: 'act', key, action }, timeoutMs)
-    // Null for a room that has left the memory of its owner, and without an answer.
-    return (response as ActionOutcome | 'absent' | null) === 'absent'
-      ? null
-      : ((response as ActionOutcome | null) ?? { kind: 'unknown' })
+    const response = (await this.deps.request(node, { kind: 'act', key, action }, timeoutMs)) as PeerOutcome | null
+    return response === 'absent' ? null : (response ?? { kind: 'unknown' })
   }
 
   /** Whether connected players occupy all seats; false if that cannot be determined. */

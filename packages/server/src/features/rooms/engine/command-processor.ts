@@ -264,8 +264,7 @@ export class CommandProcessor {
 
 /** The kept body of an `action_result`. Values without a JSON form, such as functions, become null. */
 function resultBody(actionType: string, value: unknown): string {
-  const result = typeof value === 'number' && Number.isFinite(value) ? String(value) : JSON.stringify(value)
-  const body = `{"result":${result ?? 'null'},"actionType":${jsonText(actionType)}}`
+  const body = `{"result":${JSON.stringify(value) ?? 'null'},"actionType":${jsonText(actionType)}}`
   if (isLongerThan(actionResultBytesMax, body))
     throw new ActionError('ACTION_FAILED', `The result of an action must be at most ${actionResultBytesMax} bytes`)
   return body

@@ -109,7 +109,7 @@ export class Players {
 
   /** The player without a socket for the longest time, and since when. */
   longestAbsent(): readonly [Player, number] | null {
-    return this.absent.size === 0 ? null : (this.absent.entries().next().value ?? null)
+    return this.absent.entries().next().value ?? null
   }
 
   /** Ids of all sockets of these players. */

@@ -14,17 +14,8 @@ export interface RoomKey {
   readonly id: string
 }
 
-const names = new WeakMap<RoomKey, string>()
-
-/** A unique name of a room, for maps. A namespace contains no slash. Cached, since every message asks for it. */
-export function roomName(key: RoomKey): string {
-  let name = names.get(key)
-  if (name === undefined) {
-    name = `${key.namespace}/${key.id}`
-    names.set(key, name)
-  }
-  return name
-}
+/** A unique name of a room, for maps. A namespace contains no slash. */
+export const roomName = ({ namespace, id }: RoomKey): string => `${namespace}/${id}`
 
 /** A namespace of rooms, as configured: times in milliseconds, sizes in bytes. */
 export interface RoomDefinition {

@@ -9,14 +9,14 @@ import { type RoomKey, roomName } from '../engine/ports.ts'
 import type { RoomServerMessage } from '../protocol.ts'
 import { type Frame, PackedDeltas } from './packed-deltas.ts'
 
+/** How a socket receives messages: one in a frame, several in a frame as an array, or shared deltas in MessagePack. */
+export type Delivery = 'plain' | 'multi' | 'packed'
+
 /** A socket and the room that it was opened for. */
 export interface RoomSocket {
   readonly connection: Connection<RoomServerMessage>
   readonly key: RoomKey
-  /** Whether several messages may be sent in one frame, as an array. */
-  isMulti: boolean
-  /** Whether shared deltas are sent in MessagePack. Never together with `isMulti`. */
-  isPacked: boolean
+  delivery: Delivery
   /** Whether the room was notified that the socket is slow, and not yet that it has drained. */
   isSlow: boolean
 }
@@ -41,24 +41,18 @@ export interface LocalMembersDeps {
   readonly onSlow: (socket: RoomSocket) => void
 }
 
-/** Local followers of one room, by capability and encoding. */
+/** Local followers of one room. */
 interface Followers {
-  readonly plain: Set<RoomSocket>
-  readonly multi: Set<RoomSocket>
-  readonly packed: Set<RoomSocket>
+  readonly sockets: Readonly<Record<Delivery, Set<RoomSocket>>>
   /** For the packed ones; null as long as there are none. */
   deltas: PackedDeltas | null
   /** Characters published since the followers' backlogs were last checked. */
   unchecked: number
 }
 
-const topicOf = (key: RoomKey, { isMulti, isPacked }: RoomSocket): string =>
-  `${isPacked ? 'room-packed' : isMulti ? 'rooms' : 'room'}:${roomName(key)}`
+const topicOf = (key: RoomKey, { delivery }: RoomSocket): string => `room-${delivery}:${roomName(key)}`
 
-const groupOf = ({ plain, multi, packed }: Followers, { isMulti, isPacked }: RoomSocket): Set<RoomSocket> =>
-  isPacked ? packed : isMulti ? multi : plain
-
-const allOf = ({ plain, multi, packed }: Followers): RoomSocket[] => [...plain, ...multi, ...packed]
+const allOf = ({ sockets: { plain, multi, packed } }: Followers): RoomSocket[] => [...plain, ...multi, ...packed]
 
 /** One frame with all of the messages, for clients with the capability `multi`. */
 const asFrame = (texts: readonly RoomText[]): RoomText =>
@@ -76,10 +70,9 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
 
   function send(socket: RoomSocket, texts: readonly RoomText[]): void {
     if (texts.length === 0) return
-    let isBuffered = false
-    if (socket.isMulti) isBuffered = socket.connection.send(asFrame(texts))
-    else for (const text of texts) isBuffered = socket.connection.send(text)
-    if (isBuffered) checkBacklog(socket)
+    if (socket.delivery === 'multi') socket.connection.send(asFrame(texts))
+    else for (const text of texts) socket.connection.send(text)
+    checkBacklog(socket)
   }
 
   /** How to send a frame to all sockets of a group; null for an empty group. */
@@ -93,11 +86,11 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
   }
 
   function publishToAll(key: RoomKey, followers: Followers, texts: readonly RoomText[]): void {
-    const { plain, multi, packed, deltas } = followers
-    const toPlain = publisherOf(key, plain)
+    const { sockets: groups, deltas } = followers
+    const toPlain = publisherOf(key, groups.plain)
     if (toPlain) for (const text of texts) toPlain(text)
-    publisherOf(key, multi)?.(asFrame(texts))
-    const toPacked = publisherOf(key, packed)
+    publisherOf(key, groups.multi)?.(asFrame(texts))
+    const toPacked = publisherOf(key, groups.packed)
     if (toPacked) for (const text of texts) deltas?.send(text, toPacked)
   }
 
@@ -105,10 +98,10 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
     const name = roomName(key)
     const followers = rooms.get(name)
     if (!followers) return
-    if (!groupOf(followers, socket).delete(socket)) return
+    if (!followers.sockets[socket.delivery].delete(socket)) return
     socket.connection.unsubscribe(topicOf(key, socket))
-    if (followers.packed.size === 0) followers.deltas = null
-    if (followers.plain.size + followers.multi.size + followers.packed.size === 0) rooms.delete(name)
+    if (followers.sockets.packed.size === 0) followers.deltas = null
+    if (Object.values(followers.sockets).every(({ size }) => size === 0)) rooms.delete(name)
   }
 
   return {
@@ -123,11 +116,12 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
       const name = roomName(key)
       let followers = rooms.get(name)
       if (!followers) {
-        followers = { plain: new Set(), multi: new Set(), packed: new Set(), deltas: null, unchecked: 0 }
+        const groups = { plain: new Set<RoomSocket>(), multi: new Set<RoomSocket>(), packed: new Set<RoomSocket>() }
+        followers = { sockets: groups, deltas: null, unchecked: 0 }
         rooms.set(name, followers)
       }
-      groupOf(followers, socket).add(socket)
-      if (socket.isPacked) {
+      followers.sockets[socket.delivery].add(socket)
+      if (socket.delivery === 'packed') {
         followers.deltas ??= new PackedDeltas()
         socket.connection.sendBytes(followers.deltas.table())
       }

@@ -9,11 +9,10 @@ import type { CloseCode } from '../../../http/sockets/socket-protocol.ts'
 import { roomPeerCheckMs, roomPeerSilenceMax, roomRequestTimeoutMs } from '../../../limits/rooms.ts'
 import type { RoomText } from '../engine/messages/messages.ts'
 import type { RoomCommand, RoomKey, RoomNetwork } from '../engine/ports.ts'
-import type { AwaitedResponses } from './awaited-responses.ts'
 import type { LocalMembers } from './local-members.ts'
 import { type Frame, type NodeChannels, openNodeChannels } from './node-channels.ts'
 import { createRoomNodes, type NodeSession, type RoomNodes } from './nodes.ts'
-import { PeerRequests } from './peer-requests.ts'
+import { PendingResponses } from './pending-responses.ts'
 import { createRemoteMembers } from './remote-members.ts'
 import type { RoomLocator } from './room-locator.ts'
 
@@ -29,16 +28,19 @@ type PeerMessage =
   | readonly ['rejoin']
   /** Carries a sequence number and nothing else. */
   | readonly ['heartbeat']
-  | readonly ['request', number, request: unknown]
-  | readonly ['response', number, response: unknown]
+  | readonly ['request', string, request: unknown]
+  | readonly ['response', string, response: unknown]
+
+/** The message for the sender of an action; `moved` if the room has left this node before, `unknown` after a timeout. */
+export type ActionResponse = { readonly text: RoomText } | 'moved' | 'unknown'
 
 export interface NodeTransportDeps {
   /** Null in a single process. */
   readonly cluster: Cluster | null
   readonly localMembers: LocalMembers
   readonly locator: RoomLocator
-  /** Responses that requests of administrators on this node await in place of sockets. */
-  readonly awaited: Pick<AwaitedResponses, 'deliver' | 'moved'>
+  /** Responses to actions of administrators, whose ids stand in place of sockets. */
+  readonly actionResponses: Pick<PendingResponses<ActionResponse>, 'complete'>
   readonly receive: (key: RoomKey, command: RoomCommand) => void
   /** Resolves when the room is no longer recorded as owned by this node. */
   readonly released: (key: RoomKey) => Promise<void>
@@ -52,7 +54,7 @@ export class NodeTransport implements RoomNetwork {
   /** Null in a single process. */
   readonly nodes: RoomNodes | null
   private readonly remoteMembers = createRemoteMembers()
-  private readonly requests = new PeerRequests()
+  private readonly requests = new PendingResponses<unknown>({ timedOut: null, unsent: null })
   /** Null outside a session of this node. */
   private channels: NodeChannels | null = null
   /** Checks of each node since its last message. */
@@ -107,7 +109,7 @@ export class NodeTransport implements RoomNetwork {
     }
     const member = this.remoteMembers.find(connectionId)
     if (member) this.notify(member.node, 'send', connectionId, texts)
-    else this.deps.awaited.deliver(connectionId, texts)
+    else if (texts[0] !== undefined) this.deps.actionResponses.complete(connectionId, { text: texts[0] })
   }
 
   publish(key: RoomKey, texts: readonly RoomText[], except: readonly string[] = []): void {
@@ -154,7 +156,7 @@ export class NodeTransport implements RoomNetwork {
     for (const command of waiting) {
       // Its request is rejected, and its sender may send the action again.
       if (command.type === 'act' && command.as) {
-        this.deps.awaited.moved(command.connectionId)
+        this.deps.actionResponses.complete(command.connectionId, 'moved')
         continue
       }
       const member = command.type === 'kick' ? undefined : this.remoteMembers.find(command.connectionId)
@@ -232,7 +234,7 @@ export class NodeTransport implements RoomNetwork {
     }
   }
 
-  private answerRequest(from: string, id: number, request: unknown): void {
+  private answerRequest(from: string, id: string, request: unknown): void {
     this.deps.answer(request).then(
       (response) => this.notify(from, 'response', id, response),
       (error) => this.deps.log.error('room.peer_request_failed', { error }),

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../http/input/body.ts'
 import type { Connection, SocketHandler } from '../../../http/sockets/socket-handler.ts'
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { socketBacklogBytesMax } from '../../../limits/sockets.ts'
-import type { RoomAccessCheck } from '../access.ts'
+import { actionDenied, type RoomAccessCheck, rulesUnavailable } from '../access.ts'
 import type { RoomErrorCode } from '../engine/messages/messages.ts'
 import type { RoomCommand, RoomKey } from '../engine/ports.ts'
 import type { LocalMembers, RoomSocket } from '../nodes/local-members.ts'
@@ -33,20 +33,8 @@ export interface SessionDeps {
 
 type Reject = (code: RoomErrorCode, message: string) => void
 
-/** A command of a joined socket, and what its rule says. */
-interface Authorization {
-  readonly allowed: boolean | Promise<boolean>
-  /** The error if the rule denies it. */
-  readonly denied: readonly [RoomErrorCode, string]
-  readonly reject: Reject
-  readonly command: RoomCommand
-}
-
-const actionDenied = ['ACTION_DENIED', 'The access rule denies this action'] as const
-const signalDenied = ['SIGNAL_DENIED', 'The access rule denies this signal'] as const
 const notJoined = ['NOT_JOINED', 'Join the room first'] as const
 const overloaded = ['RATE_LIMITED', 'The room is overloaded; retry later'] as const
-const unavailable = ['UNAVAILABLE', 'Access rules cannot be evaluated at the moment; retry later'] as const
 const capabilities: readonly RoomCapability[] = ['resume', 'multi']
 const encodings: readonly RoomEncoding[] = ['json', 'msgpack']
 
@@ -60,7 +48,7 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     private readonly key: RoomKey,
     private readonly deps: SessionDeps,
   ) {
-    this.socket = { connection, key, isMulti: false, isPacked: false, isSlow: false }
+    this.socket = { connection, key, delivery: 'plain', isSlow: false }
     deps.localMembers.enter(this.socket)
   }
 
@@ -90,8 +78,7 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     const isPacked = encoding === 'msgpack'
     const grantable = isPacked ? capabilities.filter((name) => name !== 'multi') : capabilities
     this.granted = new Set(grantable.filter((name) => Array.isArray(caps) && caps.includes(name)))
-    this.socket.isMulti = this.granted.has('multi')
-    this.socket.isPacked = isPacked
+    this.socket.delivery = isPacked ? 'packed' : this.granted.has('multi') ? 'multi' : 'plain'
     const granted = this.granted.size > 0 ? { caps: [...this.granted] } : {}
     return { connectionId, ...granted, ...(isPacked ? { encoding } : {}) }
   }
@@ -102,7 +89,7 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
   }
 
   parseBytes(bytes: Uint8Array): JsonObject | null {
-    return this.socket.isPacked ? parsePacked(bytes) : null
+    return this.socket.delivery === 'packed' ? parsePacked(bytes) : null
   }
 
   async afterAuth(isRefresh: boolean): Promise<void> {
@@ -181,17 +168,16 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
         const position = this.granted.has('resume') ? resume : null
         this.forward({ type: 'join', connectionId: connection.id, auth, resume: position })
       },
-      () => connection.error(...unavailable),
+      () => connection.error(...rulesUnavailable),
     )
   }
 
   private act(auth: Auth, message: Required<SendMessage>, bytes: number): void | Promise<void> {
     const { connection, key } = this
     const { actionType, payload, requestId } = message
-    if (!this.hasJoined) return this.rejectAction(message, requestId, ...notJoined)
     const namespace = this.findNamespace()
     return this.authorize({
-      allowed: namespace !== null && this.deps.access.mayAct(namespace, key.id, auth, actionType, payload),
+      isAllowed: () => namespace !== null && this.deps.access.mayAct(namespace, key.id, auth, actionType, payload),
       denied: actionDenied,
       reject: (code, text) => this.rejectAction(message, requestId, code, text),
       command: { type: 'act', connectionId: connection.id, actionType, payload, requestId, bytes },
@@ -201,30 +187,36 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
   private signal(auth: Auth, message: ReceivedSignal, bytes: number): void | Promise<void> {
     const { connection, key } = this
     const { type, event, payload, to, includeSelf, requestId } = message
-    if (!this.hasJoined) return this.rejectSignal(requestId, ...notJoined)
     const namespace = this.findNamespace()
     return this.authorize({
-      allowed: namespace !== null && this.deps.access.maySignal(namespace, key.id, auth, event, payload),
-      denied: signalDenied,
+      isAllowed: () => namespace !== null && this.deps.access.maySignal(namespace, key.id, auth, event, payload),
+      denied: ['SIGNAL_DENIED', 'The access rule denies this signal'],
       reject: (code, text) => this.rejectSignal(requestId, code, text),
       command: { type, connectionId: connection.id, event, payload, to, includeSelf, requestId, bytes },
     })
   }
 
-  /** Forwards a command of a joined socket if its rule allows it: at once where the rule is synchronous. */
-  private authorize(request: Authorization): void | Promise<void> {
-    const { allowed, reject } = request
-    if (typeof allowed === 'boolean') return this.forwardIf(allowed, request)
+  /** Forwards a command of a joined socket if a rule allows it. */
+  private authorize({
+    isAllowed,
+    denied,
+    reject,
+    command,
+  }: {
+    readonly isAllowed: () => boolean | Promise<boolean>
+    readonly denied: readonly [RoomErrorCode, string]
+    readonly reject: Reject
+    readonly command: RoomCommand
+  }): void | Promise<void> {
+    if (!this.hasJoined) return reject(...notJoined)
     return this.decide(
-      allowed,
-      (isAllowed) => this.forwardIf(isAllowed, request),
-      () => reject(...unavailable),
+      isAllowed(),
+      (allowed) => {
+        if (!allowed) reject(...denied)
+        else if (!this.deps.locator.send(this.socket, command)) reject(...overloaded)
+      },
+      () => reject(...rulesUnavailable),
     )
-  }
-
-  private forwardIf(isAllowed: boolean, { denied, reject, command }: Authorization): void {
-    if (!isAllowed) reject(...denied)
-    else if (!this.deps.locator.send(this.socket, command)) reject(...overloaded)
   }
 
   /**

@@ -55,19 +55,14 @@ interface Opened {
   bytes: number | null
 }
 
-const noIds: readonly string[] = []
-
 export class HandlerContext implements DraftOwner {
   isLive = true
   readonly messages: Outgoing[] = []
+  readonly kicked = new Set<string>()
   readonly timers: RoomTimer[] = []
   readonly room: Room
-  // Created when they are first used: most handlers read and change states, and nothing else.
-  private kickedIds: Set<string> | null = null
   /** An array, since most handlers read one or two states. */
   private readonly opened: Opened[] = []
-  private firstPlayer: Player | null = null
-  private firstHandle: RoomPlayer | null = null
   private handles: Map<Player, RoomPlayer> | null = null
   private abort: AbortController | null = null
   private database: RoomDatabase | null = null
@@ -90,11 +85,6 @@ export class HandlerContext implements DraftOwner {
   }
 
   handleOf(player: Player): RoomPlayer {
-    this.firstPlayer ??= player
-    if (this.firstPlayer === player) {
-      this.firstHandle ??= new PlayerHandle(this, player)
-      return this.firstHandle
-    }
     this.handles ??= new Map()
     let handle = this.handles.get(player)
     if (!handle) {
@@ -132,13 +122,7 @@ export class HandlerContext implements DraftOwner {
 
   kick(userId: string): void {
     this.checkLive()
-    this.kickedIds ??= new Set()
-    this.kickedIds.add(userId)
-  }
-
-  /** Ids of the users to kick, once each. */
-  get kicked(): Iterable<string> {
-    return this.kickedIds ?? noIds
+    this.kicked.add(userId)
   }
 
   addTimer(ms: number, name: string, payload: unknown): void {
@@ -246,15 +230,11 @@ class PlayersHandle implements RoomPlayers {
 
 class RoomHandle implements Room {
   readonly #context: HandlerContext
-  #players: RoomPlayers | null = null
+  readonly players: RoomPlayers
 
   constructor(context: HandlerContext) {
     this.#context = context
-  }
-
-  get players(): RoomPlayers {
-    this.#players ??= new PlayersHandle(this.#context)
-    return this.#players
+    this.players = new PlayersHandle(context)
   }
 
   get id(): string {

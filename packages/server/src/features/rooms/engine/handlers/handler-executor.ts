@@ -49,16 +49,12 @@ export const ownHandler = <T>(handlers: Readonly<Record<string, T>> | undefined,
 export class HandlerExecutor {
   /** The command whose handler runs. It stays set when the handler is aborted: the command has had no effect. */
   unfinished: RoomCommand | null = null
-  private readonly runner: Runner<HandlerCall>
+  private readonly runner: Runner
   private readonly subject: HandlerSubject
 
   constructor(private readonly deps: HandlerExecutorDeps) {
     const { key, data, services, clock, elapsedMs, onIdle } = deps
-    this.runner = new Runner({
-      elapsedMs,
-      conclude: (context, call, outcome) => this.conclude(context, call, outcome),
-      onIdle,
-    })
+    this.runner = new Runner(elapsedMs, onIdle)
     this.subject = {
       key,
       data,
@@ -84,7 +80,12 @@ export class HandlerExecutor {
 
   /** Runs a handler; `call.done` is called at once, or later for an asynchronous handler. */
   run(call: HandlerCall): void {
-    this.runner.start(new HandlerContext(this.subject), call)
+    const context = new HandlerContext(this.subject)
+    this.runner.start(
+      context,
+      () => call.invoke(context),
+      (outcome) => this.conclude(context, call, outcome),
+    )
   }
 
   /** Fails the running handler with `ACTION_TIMEOUT`. */

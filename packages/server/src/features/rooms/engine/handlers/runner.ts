@@ -4,31 +4,23 @@
  */
 import type { HandlerContext } from './handler-context.ts'
 
-interface Invocable {
-  invoke(context: HandlerContext): unknown
-}
-
 /** How a handler ended: with a value, or with what it threw. */
 export type Outcome = { readonly value: unknown } | { readonly error: unknown }
 
-interface Run<Call> {
+interface Run {
   readonly context: HandlerContext
-  readonly call: Call
   readonly startedAtMs: number
+  readonly conclude: (outcome: Outcome) => void
 }
 
-export interface RunnerDeps<Call> {
-  readonly elapsedMs: () => number
-  /** Called once per handler that was not dropped, within `start` for a synchronous handler. */
-  readonly conclude: (context: HandlerContext, call: Call, outcome: Outcome) => void
-  /** An asynchronous handler has ended. */
-  readonly onIdle: () => void
-}
+export class Runner {
+  private current: Run | null = null
 
-export class Runner<Call extends Invocable> {
-  private current: Run<Call> | null = null
-
-  constructor(private readonly deps: RunnerDeps<Call>) {}
+  /** `onIdle` is called when an asynchronous handler has ended. */
+  constructor(
+    private readonly elapsedMs: () => number,
+    private readonly onIdle: () => void,
+  ) {}
 
   get isBusy(): boolean {
     return this.current !== null
@@ -39,23 +31,23 @@ export class Runner<Call extends Invocable> {
     return this.current?.startedAtMs ?? null
   }
 
-  start(context: HandlerContext, call: Call): void {
-    const run: Run<Call> = { context, call, startedAtMs: this.deps.elapsedMs() }
+  /** Calls `conclude` once, synchronously or later, unless the handler is dropped. */
+  start(context: HandlerContext, invoke: () => unknown, conclude: (outcome: Outcome) => void): void {
+    const run: Run = { context, startedAtMs: this.elapsedMs(), conclude }
     this.current = run
     let value: unknown
     try {
-      value = call.invoke(context)
+      value = invoke()
     } catch (error) {
       this.end(run, { error })
       return
     }
-    if (isThenable(value)) this.await(run, value)
-    else this.end(run, { value })
-  }
-
-  private await(run: Run<Call>, value: PromiseLike<unknown>): void {
+    if (!isThenable(value)) {
+      this.end(run, { value })
+      return
+    }
     const later = (outcome: Outcome): void => {
-      if (this.end(run, outcome)) this.deps.onIdle()
+      if (this.end(run, outcome)) this.onIdle()
     }
     value.then(
       (value) => later({ value }),
@@ -65,7 +57,7 @@ export class Runner<Call extends Invocable> {
 
   /** Ends the running handler with an error; it has no effect afterwards. */
   interrupt(error: unknown): void {
-    if (this.current && this.end(this.current, { error })) this.deps.onIdle()
+    if (this.current && this.end(this.current, { error })) this.onIdle()
   }
 
   /** Drops the running handler: `conclude` is not called. */
@@ -75,10 +67,10 @@ export class Runner<Call extends Invocable> {
   }
 
   /** False for a handler that was ended before. */
-  private end(run: Run<Call>, outcome: Outcome): boolean {
+  private end(run: Run, outcome: Outcome): boolean {
     if (this.current !== run) return false
     this.current = null
-    this.deps.conclude(run.context, run.call, outcome)
+    run.conclude(outcome)
     return true
   }
 }

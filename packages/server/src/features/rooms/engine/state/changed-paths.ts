@@ -5,14 +5,13 @@
  */
 import { roomPathDepthMax } from '../../../../limits/rooms.ts'
 import { type JsonRecord, type JsonValue, jsonBytes, jsonText } from './json.ts'
-import { SmallMap } from './small-map.ts'
 
 const isPathKey = (key: string): boolean => key !== '' && !key.includes('.')
 
 export class ChangedPaths {
   /** The value was replaced; its parts are not tracked. */
   private isReplaced = false
-  private parts: SmallMap<ChangedPaths> | null = null
+  private parts: Map<string, ChangedPaths> | null = null
 
   constructor(private readonly depth = 0) {}
 
@@ -44,13 +43,13 @@ export class ChangedPaths {
   }
 
   /** Null where the member has no path; this value is then marked as replaced. */
-  private partsFor(key: string): SmallMap<ChangedPaths> | null {
+  private partsFor(key: string): Map<string, ChangedPaths> | null {
     if (this.isReplaced) return null
     if (this.depth === roomPathDepthMax || !isPathKey(key)) {
       this.markAll()
       return null
     }
-    this.parts ??= new SmallMap()
+    this.parts ??= new Map()
     return this.parts
   }
 
@@ -71,11 +70,11 @@ export class ChangedPaths {
     if (!this.parts) return 0
     const before = entries.length
     let length = 0
-    this.parts.forEach((part, key) => {
+    for (const [key, part] of this.parts) {
       // A deleted key may equal the name of an inherited property.
       const member = Object.hasOwn(value as JsonRecord, key) ? (value as JsonRecord)[key] : undefined
       length += part.collect(entries, path === '' ? key : `${path}.${key}`, member)
-    })
+    }
     if (path === '' || entries.length - before < 2) return length
     // Measuring stops as soon as the value is not shorter.
     const most = length - path.length - 4

@@ -20,7 +20,6 @@ import {
   memberCount,
   setMember,
 } from './json.ts'
-import { SmallMap } from './small-map.ts'
 
 /** What all drafts of one handler share. */
 export interface DraftOwner {
@@ -40,7 +39,7 @@ interface Site {
   /** Assigned values by key; copies of them after `prepare`. */
   overlay: Map<string, Assigned> | null
   /** Sites of the values of `base`. */
-  children: SmallMap<Site> | null
+  children: Map<string, Site> | null
   /** Whether this object or one below it may have changed. */
   isDirty: boolean
   /** Arrays: the current length, and the length of the prefix of `base` that was never truncated. */
@@ -78,7 +77,7 @@ function read(site: Site, key: string): unknown {
 }
 
 function childOf(site: Site, key: string, value: JsonRecord | JsonArray): Site {
-  site.children ??= new SmallMap()
+  site.children ??= new Map()
   const known = site.children.get(key)
   if (known) return known
   const child = createSite(site.draft, value, site)
@@ -240,16 +239,15 @@ function prepareMembers(site: Site, base: JsonRecord, overlay: Map<string, Assig
       overlay.delete(key)
       continue
     }
-    const isNew = before === undefined
-    if (!isNew) change -= jsonBytes(before)
-    if (assigned !== deleted) {
-      const { value, bytes } = copyJson(assigned, site.depth + 1, site.draft.bytesMax)
-      overlay.set(key, value)
-      change += bytes
-      if (!isNew) continue
+    if (before !== undefined) {
+      change -= memberBytes(key) + jsonBytes(before)
+      growth -= 1
     }
-    growth += isNew ? 1 : -1
-    change += isNew ? memberBytes(key) : -memberBytes(key)
+    if (assigned === deleted) continue
+    const { value, bytes } = copyJson(assigned, site.depth + 1, site.draft.bytesMax)
+    overlay.set(key, value)
+    change += memberBytes(key) + bytes
+    growth += 1
   }
   if (growth === 0) return change
   // The last member has no comma.
@@ -282,11 +280,12 @@ function prepare(site: Site): number {
     change += prepareMembers(site, base, overlay)
     isDirty = overlay.size > 0
   }
-  site.children?.forEach((child, key) => {
-    if (!child.isDirty || overlay?.has(key) || !ownsKey(site, key)) child.isDirty = false
-    else change += prepare(child)
-    isDirty ||= child.isDirty
-  })
+  if (site.children)
+    for (const [key, child] of site.children) {
+      if (!child.isDirty || overlay?.has(key) || !ownsKey(site, key)) child.isDirty = false
+      else change += prepare(child)
+      isDirty ||= child.isDirty
+    }
   site.isDirty = isDirty
   return change
 }
@@ -302,9 +301,7 @@ function apply(site: Site, changes: ChangedPaths): void {
       changes.markMember(key)
       setMember(base, key, value === deleted ? undefined : (value as JsonValue))
     }
-  site.children?.forEach((child, key) => {
-    if (child.isDirty) apply(child, changes.below(key))
-  })
+  if (site.children) for (const [key, child] of site.children) if (child.isDirty) apply(child, changes.below(key))
 }
 
 export class Draft {
@@ -339,13 +336,11 @@ export class Draft {
     return this.root.isDirty
   }
 
-  /** After `prepare`: calls `changed` with each top-level key whose value changed. */
-  forEachChangedKey(changed: (key: string) => void): void {
+  /** After `prepare`: the top-level keys whose values changed. */
+  *changedKeys(): Generator<string> {
     const { overlay, children } = this.root
-    if (overlay) for (const key of overlay.keys()) changed(key)
-    children?.forEach((child, key) => {
-      if (child.isDirty) changed(key)
-    })
+    if (overlay) yield* overlay.keys()
+    if (children) for (const [key, child] of children) if (child.isDirty) yield key
   }
 
   /** Copies and validates the assigned values; returns the change in bytes. Nothing may be assigned afterwards. */

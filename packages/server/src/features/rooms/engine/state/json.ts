@@ -94,11 +94,6 @@ export interface Copied {
  * forbidden keys) and for nesting beyond the limit, counted from `depth`; `STATE_TOO_LARGE` above `bytesMax`.
  */
 export function copyJson(source: unknown, depth: number, bytesMax: number): Copied {
-  // Most assigned values are numbers.
-  if (typeof source === 'number' && Number.isFinite(source)) {
-    const value = source === 0 ? 0 : source
-    return { value, bytes: scalarBytes(value) }
-  }
   const open: object[] = []
   let bytes = 0
 
