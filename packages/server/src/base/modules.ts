@@ -54,7 +54,9 @@ function provide({ name, exports }: ProvidedModule): void {
  */
 async function check(path: string, ours: ProvidedModule): Promise<readonly string[]> {
   // Only its names are checked, so its source and what it imports need not be read.
-  const outline = `export const ${Object.keys(ours.exports).map((name) => `${name} = 0`)}`
+  const outline = Object.keys(ours.exports)
+    .map((name) => `export const ${name} = 0`)
+    .join('\n')
   const outlineOurs: BunPlugin = {
     name: `outline ${ours.name}`,
     setup(build) {

@@ -57,18 +57,18 @@ export class PackWriter {
   }
 
   text(text: string): void {
-    // A unit takes at most three bytes. The head is as long as the bytes need, so short texts are written behind it.
-    this.#reserve(text.length * 3 + 5)
-    const isShort = text.length * 3 < 32
-    const bytes = isShort ? this.#bytes.write(text, this.#end + 1) : Buffer.byteLength(text)
-    if (isShort) this.#bytes[this.#end] = 0xa0 | bytes
-    else {
-      this.#textHead(bytes)
-      this.#bytes.write(text, this.#end)
-      this.#end += bytes
-      return
+    // A unit takes at most three bytes.
+    const bytesMax = text.length * 3
+    this.#reserve(bytesMax + 5)
+    if (bytesMax < 32) {
+      // The head of a short text is one byte, so the text is written behind it without being measured first.
+      const bytes = this.#bytes.write(text, this.#end + 1)
+      this.#bytes[this.#end] = 0xa0 | bytes
+      this.#end += 1 + bytes
+    } else {
+      this.#textHead(Buffer.byteLength(text))
+      this.#end += this.#bytes.write(text, this.#end)
     }
-    this.#end += 1 + bytes
   }
 
   #textHead(bytes: number): void {

@@ -9,7 +9,6 @@ import { effectKeptMinMs, effectPagesMax, effectResultCharsMax } from '../../lim
 import type { Database, Transaction } from './sql.ts'
 import { type SqlText, sql } from './sql-text.ts'
 import { findResponse, responsesTable, storeResponse } from './stored-responses.ts'
-import { clampFuture } from './trim-rows.ts'
 
 /** The other keys of stored responses are hexadecimal. */
 const prefix = 'job:'
@@ -68,15 +67,15 @@ export interface TrimEffects {
 }
 
 /**
- * Deletes the results of jobs that cannot run again, `effectPagesMax` pages at most. Starts no step after the signal.
- * Resolves with the place at which the next run continues: kept results do not hide those behind them.
+ * Deletes the results of jobs that cannot run again, `effectPagesMax` pages at most, from the table of stored
+ * responses. Starts no step after the signal. Resolves with the place at which the next run continues: kept results do
+ * not hide those behind them. `trimByTime` has set future timestamps before.
  */
 export async function trimEffects(
-  { database, namespace }: EffectTarget,
+  database: Database,
+  table: SqlText,
   { nowMs, signal, findRepeatable, after }: TrimEffects,
 ): Promise<number> {
-  const table = responsesTable(namespace, database.dialect)
-  while (!signal.aborted && (await clampFuture(database, table, nowMs)) === changesTrimRowsMax);
   const old = sql`at < ${nowMs - effectKeptMinMs} AND ${isEffectKey}`
   let last = after
   for (let page = 0; page < effectPagesMax && !signal.aborted; page++) {

@@ -62,7 +62,7 @@ export interface DescribedServer {
   readonly version: string
 }
 
-function describeEngines({ config, settings }: DescribedServer): Engines {
+function describeEngines({ config, settings }: Pick<DescribedServer, 'config' | 'settings'>): Engines {
   const { dataFolder, databaseUrl, redisUrl, s3 } = settings
   const smtp = config.auth.mail?.smtp
   const { hosts, database } = databaseUrl === null ? { hosts: [], database: '' } : parseDatabaseUrl(databaseUrl)
@@ -115,12 +115,12 @@ export function describeServer({ config, settings, version }: DescribedServer): 
     appName: auth.mail?.appName ?? null,
     mode,
     version,
-    runtime: process.versions.bun ? `Bun ${process.versions.bun}` : `Node ${process.versions.node}`,
+    runtime: `Bun ${process.versions.bun}`,
     publicUrl,
     listensOn: `${host.includes(':') ? `[${host}]` : host}:${port}`,
     trustedProxy: trustProxy.kind,
     logLevel,
-    engines: describeEngines({ config, settings, version }),
+    engines: describeEngines({ config, settings }),
     dashboard: { requiresMfa: dashboard?.requiresMfa ?? false, roles: [...(dashboard?.roles.keys() ?? [])] },
     corsOrigins: [...cors.origins],
     limits: {

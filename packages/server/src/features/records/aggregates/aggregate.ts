@@ -3,7 +3,6 @@
  * limit; its result is kept until the next write of the tables that it depends on, for every caller whose rule compiles
  * to the same condition.
  */
-import { callerKey } from '../../../access/caller.ts'
 import { required } from '../../../access/check.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { createCoalescer } from '../../../base/concurrency/coalescer.ts'
@@ -11,7 +10,7 @@ import { sha256 } from '../../../base/crypto/hash.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { invalidField, queryTimeout } from '../../../errors.ts'
+import { invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
 import { aggregateTimeoutMs } from '../../../limits/api.ts'
@@ -23,6 +22,7 @@ import { type FilterGroups, parseFilterTexts } from '../../../query/filter.ts'
 import type { LogBounds } from '../changes/trim.ts'
 import { conditionsOf } from '../reads/page.ts'
 import { tagged } from '../reads/page-reply.ts'
+import { scanRows } from '../reads/scan.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { parseSearch } from '../search/parse-search.ts'
 import { createFreshness } from './freshness.ts'
@@ -82,13 +82,6 @@ function parseSelection(call: TableCall, query: AggregateQuery): () => Promise<S
   }
 }
 
-/** The error for a scan that failed, as the caller may see it. */
-function failureOf(error: unknown): unknown {
-  if (!(error instanceof EngineError)) return error
-  if (error.kind === 'timeout') return queryTimeout(error.message)
-  return error.kind === 'range' ? outOfRange() : error
-}
-
 const outOfRange = (): Error =>
   invalidField('measures', 'max', 'a sum is larger than a number can be; leave out the largest numbers with a filter')
 
@@ -112,10 +105,9 @@ export function createAggregates({ clock, changes, limits }: AggregatesDeps): Ag
   async function scan(call: TableCall, aggregation: Aggregation, { source }: Selection): Promise<string> {
     const { database, table, backEnd } = call
     const statement = aggregateStatement(aggregation, table, source, backEnd)
-    const options = { caller: callerKey(call.caller), timeoutMs: aggregateTimeoutMs }
     scans += 1
-    const rows = await database.scan(statement, options).catch((error: unknown) => {
-      throw failureOf(error)
+    const rows = await scanRows(call, statement, aggregateTimeoutMs).catch((error: unknown) => {
+      throw error instanceof EngineError && error.kind === 'range' ? outOfRange() : error
     })
     const found = readGroups(aggregation, rows, database.dialect)
     if (!found) throw outOfRange()

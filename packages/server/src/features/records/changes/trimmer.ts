@@ -60,21 +60,19 @@ export function createTrimmer(deps: TrimmerDeps): Trimmer {
 
   async function trim(address: DatabaseAddress, signal: AbortSignal): Promise<void> {
     await trimChanges(address, signal)
+    await trimResponses(address, signal)
+  }
+
+  async function trimResponses(address: DatabaseAddress, signal: AbortSignal): Promise<void> {
     const database = engine.database(address)
     const { namespace } = address
     const nowMs = clock.now()
     const responses = responsesTable(namespace, database.dialect)
     const beforeMs = nowMs - idempotencyRetentionMs
     await trimByTime(database, responses, { beforeMs, nowMs, only: sql`NOT ${isEffectKey}`, signal })
-    await trimEffectsOf(address, signal)
-  }
-
-  async function trimEffectsOf(address: DatabaseAddress, signal: AbortSignal): Promise<void> {
-    const { namespace } = address
-    const target = { database: engine.database(address), namespace }
     const key = keyOf(address)
-    const after = await trimEffects(target, {
-      nowMs: clock.now(),
+    const after = await trimEffects(database, responses, {
+      nowMs,
       signal,
       findRepeatable: jobs.findRepeatable,
       after: effectsAfter.get(key) ?? 0,
@@ -96,7 +94,7 @@ export function createTrimmer(deps: TrimmerDeps): Trimmer {
         if (!instance || !engine.keepsInstancesApart) await trim({ namespace, instanceId: null }, signal)
       for (const address of instances) await trim(address, signal)
       for (const namespace of logs) await trimChanges({ namespace, instanceId: null }, signal)
-      for (const namespace of effects) await trimEffectsOf({ namespace, instanceId: null }, signal)
+      for (const namespace of effects) await trimResponses({ namespace, instanceId: null }, signal)
     },
   }
 }

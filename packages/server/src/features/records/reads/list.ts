@@ -226,17 +226,17 @@ async function listFrom(
   // One extra row shows whether there are more.
   const nearest = { table: call.table, condition, sort: walk, position, limit: limit + 1 }
   return respondWithPage(call, limits, async (read, isLarge) => {
-    const rows = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
-    if (!rows) return null
-    const hasMore = rows.rows.length > limit
-    if (hasMore) rows.rows.pop()
+    const page = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
+    if (!page) return null
+    const hasMore = page.rows.length > limit
+    if (hasMore) page.rows.pop()
     const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
       const next = last ? cursorOf(call, sort, direction, last) : cursor
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
     const writer = writerOf(reader, envelope, nearby, direction === 'before', checked)
-    if (included.length === 0) return pageReply(rows, writer, limits)
-    return pageWithIncluded({ call, reader, included }, rows, writer, { read, isLarge, limits })
+    if (included.length === 0) return pageReply(page, writer, limits)
+    return pageWithIncluded({ call, reader, included }, page, writer, { read, isLarge, limits })
   })
 }

@@ -1,10 +1,9 @@
 /** The rows that a search finds as a condition, for what concerns all of them: bulk jobs and exports. */
-import { callerKey } from '../../../access/caller.ts'
-import { EngineError } from '../../../engines/sql/error.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { accessDenied, invalidField, queryTimeout } from '../../../errors.ts'
+import { accessDenied, invalidField } from '../../../errors.ts'
 import { foundRowsCountedMs } from '../../../limits/writes.ts'
 import { isNever } from '../../../query/expr.ts'
+import { scanRows } from '../reads/scan.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import { parseSearch } from './parse-search.ts'
 
@@ -41,10 +40,7 @@ export async function findFewRows(call: TableCall, words: string, max: number): 
   const found = await findRows(call, words)
   if (found.visited === null) return found
   const some = sql`SELECT count(*) AS "count" FROM (${found.visited} LIMIT ${max + 1}) AS "_some"`
-  const options = { caller: callerKey(call.caller), timeoutMs: foundRowsCountedMs }
-  const [row] = await call.database.scan<{ count: number }>(some, options).catch((error: unknown) => {
-    throw error instanceof EngineError && error.kind === 'timeout' ? queryTimeout(error.message) : error
-  })
+  const [row] = await scanRows<{ count: number }>(call, some, foundRowsCountedMs)
   if (Number(row?.count) > max)
     throw invalidField('q', 'max', `finds more than ${max} records; search for more words, or use a filter instead`)
   return found

@@ -31,7 +31,7 @@ type PeerMessage =
   | readonly ['request', string, request: unknown]
   | readonly ['response', string, response: unknown]
 
-/** The message for the sender of an action; `moved` if the room has left this node before, `unknown` after a timeout. */
+/** The message for the sender of an action; `moved` if the room has left this node, `unknown` after a timeout. */
 export type ActionResponse = { readonly text: RoomText } | 'moved' | 'unknown'
 
 export interface NodeTransportDeps {

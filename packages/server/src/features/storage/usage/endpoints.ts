@@ -61,11 +61,10 @@ export function createUsageEndpoints({ usage, buckets, secret }: UsageEndpointsD
       async handle({ caller }) {
         const readable = readableBuckets(buckets(), caller)
         const counted = await usage.ofBuckets(readable.map(({ name }) => name))
-        const nothing = { files: 0, bytes: 0, releasedBytes: 0, variantBytes: 0 }
         return json({
           buckets: readable.map(({ name, quotaBytes, userQuotaBytes }) => ({
             bucket: name,
-            ...(counted.get(name) ?? nothing),
+            ...counted.get(name),
             quotaBytes,
             userQuotaBytes,
           })),

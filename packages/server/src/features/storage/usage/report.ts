@@ -40,7 +40,7 @@ export interface UsagePage {
 }
 
 export interface UsageReport {
-  /** By bucket; a bucket that never had a file is missing. */
+  /** By bucket. */
   ofBuckets(buckets: readonly string[]): Promise<ReadonlyMap<string, BucketUsage>>
   /** The users with the most bytes in a bucket. Users without bytes are left out. */
   ofUsers(bucket: string, page: UsagePage): Promise<readonly UserUsage[]>
@@ -72,7 +72,7 @@ export function createUsageReport({ database, tables }: Store, namesOf: UserName
         ),
         database.all<UsageRow>(sql`SELECT bucket, bytes FROM ${tables.kept} WHERE ${within(buckets)}`),
       ])
-      const usage = new Map<string, BucketUsage>()
+      const usage = new Map(buckets.map((bucket) => [bucket, none]))
       const add = (bucket: string, some: Partial<BucketUsage>) =>
         usage.set(bucket, { ...(usage.get(bucket) ?? none), ...some })
       for (const { bucket, bytes, files } of counted) add(bucket, { bytes, files })

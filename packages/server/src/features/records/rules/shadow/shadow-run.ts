@@ -7,9 +7,8 @@ import { type Auth, callerKey, type ServiceCaller } from '../../../../access/cal
 import { type Permissions, permissionsOf } from '../../../../access/check.ts'
 import { evaluateRule } from '../../../../access/rule.ts'
 import { permitsScope } from '../../../../access/service-keys.ts'
-import { EngineError } from '../../../../engines/sql/error.ts'
 import { sql } from '../../../../engines/sql/sql-text.ts'
-import { accessDenied, notFound, queryTimeout } from '../../../../errors.ts'
+import { accessDenied, notFound } from '../../../../errors.ts'
 import { aggregateTimeoutMs } from '../../../../limits/api.ts'
 import {
   shadowCallersMax,
@@ -23,6 +22,7 @@ import { exprText } from '../../../../query/expr-text.ts'
 import type { Row } from '../../../../query/matches.ts'
 import { decisiveClauses } from '../../../../query/tracing/decisive-clauses.ts'
 import { type Clause, type ExistsExpr, trace } from '../../../../query/tracing/trace.ts'
+import { scanRows } from '../../reads/scan.ts'
 import { readScopeOf, type TableCall } from '../../resolve-table.ts'
 import { type ExplainAccessDeps, findCaller } from '../explain-access.ts'
 import { findTableIn, type MatrixDeps } from '../matrix/matrix.ts'
@@ -139,15 +139,11 @@ function createExplain(call: TableCall, before: Expr, after: Expr): Explain {
  * rule may search another table for each record. Throws 400 past the time limit.
  */
 async function compareRows(call: TableCall, before: Expr, after: Expr) {
-  const { rows, backEnd, table, database, caller } = call
+  const { rows, backEnd, table } = call
   const flag = (expr: Expr) => sql`CASE WHEN ${backEnd.condition(expr, table)} THEN 1 ELSE 0 END`
   const statement = sql`SELECT ${rows.name}."id" AS "id", ${flag(before)} AS "was", ${flag(after)} AS "is" FROM ${rows.from}
       ORDER BY ${rows.name}."id" DESC LIMIT ${shadowRowsMax}`
-  const found = await database
-    .scan<ComparedRow>(statement, { caller: callerKey(caller), timeoutMs: aggregateTimeoutMs })
-    .catch((error: unknown) => {
-      throw error instanceof EngineError && error.kind === 'timeout' ? queryTimeout(error.message) : error
-    })
+  const found = await scanRows<ComparedRow>(call, statement, aggregateTimeoutMs)
   const [was, is] = [(row: ComparedRow) => Number(row.was) === 1, (row: ComparedRow) => Number(row.is) === 1]
   const explain = createExplain(call, before, after)
   return {
