@@ -9,7 +9,7 @@ export async function exclusively<Result>(name: string, waitMs: number, work: ()
     running ??= work()
     return running
   }
-  // Rejects like the work, or where the lock is not to be had.
+  // Rejects with the error of the work, or because the lock was not granted in time.
   await locks?.request(name, { signal: AbortSignal.timeout(waitMs) }, run).catch(() => undefined)
   return run()
 }

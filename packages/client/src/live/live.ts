@@ -22,7 +22,7 @@ function createParts(core: Core) {
   })
 
   const open = (query: Query, isRecord: boolean): LiveQuery => {
-    if (query.parts.include) throw failure('invalid-input', 'No `include`')
+    if (query.parts.include) throw failure('invalid-input', 'No `include` in live lists')
     const key = JSON.stringify([query.source.channel, query.parts, isRecord])
     for (const list of lists) if (list.key === key) return list
     return new LiveQuery(query, isRecord, key, shared)

@@ -25,7 +25,7 @@ export class Window {
 
   /** Whether a row at this position would be known. */
   covers(row: Row): boolean {
-    return !(this.bound && this.compare(row, this.bound) > 0)
+    return !this.bound || this.compare(row, this.bound) <= 0
   }
 
   /** Replaces all rows. A row that has not changed keeps its identity. */

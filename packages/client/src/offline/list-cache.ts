@@ -29,7 +29,7 @@ export function createLists({ change, charsMax }: Store, user: string) {
   const unsaved = new Set<LiveQuery>()
   let timer: ReturnType<typeof setTimeout> | undefined
 
-  /** Nothing, where another user's lists are kept or damaged ones. */
+  /** The kept lists; none where those of another user are stored, or a text that is damaged. */
   const read = (text: string | null | undefined): Kept => {
     try {
       const kept = JSON.parse(text as string) as Kept
