@@ -1,3 +1,7 @@
-/** An argument of a POSIX shell, quoted where it has to be. */
-export const quoted = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
+/** Arguments of a POSIX shell. */
+
+/** An argument in quotes. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+/** An argument, in quotes only where it needs them. */
+export const shellArgument = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : quoted(text))

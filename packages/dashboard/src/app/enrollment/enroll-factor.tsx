@@ -7,7 +7,7 @@ import { Checkbox } from '../../design/field.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Enrollment, enroll, type SecondFactor } from '../session-requests.ts'
 
-/** Loaded once it is needed: hardly anyone enrolls. */
+/** Loaded on demand: enrollment is rare. */
 const QrCode = lazy(async () => ({ default: (await import('./qr-code.tsx')).QrCode }))
 
 /** In groups of four, as apps show it. */

@@ -8,6 +8,7 @@ import { ErrorNote } from '../../design/error-note.tsx'
 import { Field, TextField } from '../../design/field.tsx'
 import { Select } from '../../design/select.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
+import { parseJson } from '../../text/json.ts'
 import { type ActionAnswer, type RoomKey, useSendAsPlayer } from './requests.ts'
 
 const JsonEditor = lazy(async () => ({ default: (await import('../../design/editor/json-editor.tsx')).JsonEditor }))
@@ -16,16 +17,6 @@ export interface SendAsPlayerProps {
   readonly room: RoomKey
   readonly userId: string
   readonly onClose: () => void
-}
-
-/** An empty text is no payload. */
-function parsePayload(text: string): { readonly payload?: unknown } | { readonly problem: string } {
-  if (text.trim() === '') return {}
-  try {
-    return { payload: JSON.parse(text) as unknown }
-  } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) }
-  }
 }
 
 export function SendAsPlayer({ room, userId, onClose }: SendAsPlayerProps) {
@@ -37,9 +28,11 @@ export function SendAsPlayer({ room, userId, onClose }: SendAsPlayerProps) {
   const actionType = chosen ?? actions[0] ?? ''
 
   const submit = (): void => {
-    const parsed = parsePayload(text)
-    setProblem('problem' in parsed ? parsed.problem : null)
-    if (!('problem' in parsed)) send.mutate({ userId, actionType, ...parsed })
+    // An empty text is no payload.
+    const parsed = text.trim() === '' ? null : parseJson(text)
+    const isInvalid = parsed !== null && 'problem' in parsed
+    setProblem(isInvalid ? parsed.problem : null)
+    if (!isInvalid) send.mutate({ userId, actionType, ...(parsed && { payload: parsed.value }) })
   }
   return (
     <Dialog

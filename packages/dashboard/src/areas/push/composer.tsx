@@ -8,7 +8,7 @@ import { Icon } from '../../design/icons.tsx'
 import { Card } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
 import { useToasts } from '../../design/toast.tsx'
-import { parseObject } from '../../text/json-object.ts'
+import { parseObject } from '../../text/json.ts'
 import { type Audience, type Message, type Recipients, type Sent, useAudience, useSend } from './requests.ts'
 
 const kinds = [

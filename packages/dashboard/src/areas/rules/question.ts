@@ -2,8 +2,8 @@
  * A question about access in its three forms: the fields of the form, the parameters of the URL, by which it can be
  * shared, and the body of the request. Without React, so that tests call it.
  */
-import { parseObject } from '../../text/json-object.ts'
-import { quoted } from '../../text/shell-argument.ts'
+import { parseJson, parseObject } from '../../text/json.ts'
+import { shellArgument } from '../../text/shell-argument.ts'
 
 export const operations = ['list', 'get', 'create', 'update', 'delete'] as const
 export type Operation = (typeof operations)[number]
@@ -122,11 +122,9 @@ function objectProblem(text: string): string | null {
 }
 
 function filterProblem(text: string): string | null {
-  try {
-    return Array.isArray(JSON.parse(text)) ? null : 'Must be a list of conditions, such as [["published", "==", true]].'
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
+  const parsed = parseJson(text)
+  if ('problem' in parsed) return parsed.problem
+  return Array.isArray(parsed.value) ? null : 'Must be a list of conditions, such as [["published", "==", true]].'
 }
 
 export interface Problems {
@@ -210,6 +208,6 @@ export function commandOf({
     filter: filter && JSON.stringify(filter),
     sort,
     as,
-  }).flatMap(([name, value]) => (value === undefined ? [] : [quoted(`--${name}=${value}`)]))
-  return ['npx plinth rules explain', quoted(namespace), quoted(table), operation, ...options].join(' ')
+  }).flatMap(([name, value]) => (value === undefined ? [] : [shellArgument(`--${name}=${value}`)]))
+  return ['npx plinth rules explain', shellArgument(namespace), shellArgument(table), operation, ...options].join(' ')
 }

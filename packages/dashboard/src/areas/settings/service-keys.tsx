@@ -1,6 +1,6 @@
 /**
  * The service keys that are declared, and the lines that declare another one. Keys are in the environment and the
- * configuration, so a new key is made in the page and sent to no one.
+ * configuration, so a new key is made in the page and never sent.
  */
 import { useState } from 'react'
 import { Badge } from '../../design/badge.tsx'

@@ -5,7 +5,7 @@ import { ErrorNote } from '../../design/error-note.tsx'
 import { Field } from '../../design/field.tsx'
 import { Card } from '../../design/page.tsx'
 import { useToasts } from '../../design/toast.tsx'
-import { parseObject } from '../../text/json-object.ts'
+import { parseObject } from '../../text/json.ts'
 import { useUserChange } from './requests.ts'
 
 export interface JsonCardProps {

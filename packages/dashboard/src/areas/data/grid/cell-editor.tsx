@@ -2,7 +2,7 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { createPortal } from 'react-dom'
 import { classNames } from '../../../design/class-names.ts'
-import { type Draft, draftOf, type EditorKind, editorKind, parseDraft } from '../record/draft.ts'
+import { type Draft, draftOf, type EditorKind, editorKind, isReadOnly, parseDraft } from '../record/draft.ts'
 import type { Row } from '../rows/row.ts'
 import type { Column } from './columns.ts'
 import { type Step, stepOf } from './keyboard.ts'
@@ -24,14 +24,7 @@ export interface CellEditorProps extends CellEdit {
 /** Whether a value is edited in its cell; others are edited in the panel of the record. */
 export function isEditableInCell({ name, field }: Column, { values, cut }: Row): boolean {
   // Columns that are still read have no value yet.
-  if (
-    !(name in values) ||
-    cut.has(name) ||
-    field === null ||
-    field.readOnly ||
-    ['id', 'createdAt', 'updatedAt'].includes(name)
-  )
-    return false
+  if (!(name in values) || cut.has(name) || field === null || isReadOnly(name, field, false)) return false
   return !['json', 'geo', 'reference'].includes(editorKind(name, field))
 }
 

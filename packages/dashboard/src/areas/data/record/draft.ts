@@ -1,5 +1,6 @@
 /** The text of a field while it is edited, and the value that it stands for. Invalid text is kept as it was typed. */
 import type { FieldDescription } from '../../../app/queries.ts'
+import { parseJson } from '../../../text/json.ts'
 import { parseTimeText } from '../../../text/parse-time.ts'
 
 /** Text, or null for no value. */
@@ -41,19 +42,16 @@ function parseTime(text: string): Parsed {
     : { value: time.toISOString() }
 }
 
-function parseJson(text: string): Parsed {
-  try {
-    return { value: JSON.parse(text) as unknown }
-  } catch (error) {
-    return { error: error instanceof Error ? error.message : 'is not JSON' }
-  }
-}
-
 function parsePoint(text: string): Parsed {
   const parts = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
   const [longitude = Number.NaN, latitude = Number.NaN] = parts
   const isValid = parts.length === 2 && Math.abs(longitude) <= 180 && Math.abs(latitude) <= 90
   return isValid ? { value: [longitude, latitude] } : { error: 'needs a longitude up to 180 and a latitude up to 90' }
+}
+
+function jsonOf(text: string): Parsed {
+  const parsed = parseJson(text)
+  return 'problem' in parsed ? { error: parsed.problem } : parsed
 }
 
 /** The value of a text. */
@@ -67,7 +65,7 @@ export function parseDraft(kind: EditorKind, draft: Draft, field: FieldDescripti
     case 'datetime':
       return parseTime(draft)
     case 'json':
-      return parseJson(draft)
+      return jsonOf(draft)
     case 'geo':
       return parsePoint(draft)
     case 'enum':

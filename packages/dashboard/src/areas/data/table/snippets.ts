@@ -1,4 +1,5 @@
 /** A view or a record as code: for the client, for curl, and as a filter. */
+import { quoted } from '../../../text/shell-argument.ts'
 import type { TableAddress } from '../location.ts'
 import { apiPath } from '../location.ts'
 import { parametersOf, parseSortOrder, type RowQuery } from '../rows/row-query.ts'
@@ -23,9 +24,6 @@ export function clientList(address: TableAddress, { filter, sort, words }: RowQu
   ]
   return `const { items } = await ${clientTable(address)}\n${steps.map((step) => `  ${step}`).join('\n')}`
 }
-
-/** Of an argument in a POSIX shell. */
-const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 const keyHeader = '-H "X-Platform-Service-Key: $SERVICE_KEY"'
 

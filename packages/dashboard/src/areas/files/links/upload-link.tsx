@@ -5,13 +5,13 @@ import { Dialog } from '../../../design/dialog.tsx'
 import { ErrorNote } from '../../../design/error-note.tsx'
 import { Field, TextField } from '../../../design/field.tsx'
 import { Select } from '../../../design/select.tsx'
-import { quoted } from '../../../text/shell-argument.ts'
+import { shellArgument } from '../../../text/shell-argument.ts'
 import { CreatedLink } from './created-link.tsx'
 import { createUploadLink, type Lifetime, lifetimes, type SignedLink } from './requests.ts'
 
 /** The form that the link accepts. */
 const commandOf = ({ url }: SignedLink, key: string): string =>
-  `curl -F ${quoted(`key=${key}`)} -F file=@FILE ${quoted(url)}`
+  `curl -F ${shellArgument(`key=${key}`)} -F file=@FILE ${shellArgument(url)}`
 
 export function UploadLinkButton({ bucket, prefix }: { readonly bucket: string; readonly prefix: string }) {
   const [isOpen, setOpen] = useState(false)

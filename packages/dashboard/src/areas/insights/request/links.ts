@@ -1,4 +1,5 @@
 /** Where one request leads: the question in the playground, its log lines, and the same request as a command. */
+import { quoted } from '../../../text/shell-argument.ts'
 import type { SeenRequest } from '../requests.ts'
 import type { AccessQuestion } from './requests.ts'
 
@@ -24,9 +25,6 @@ export const requestsPath = (filter: Readonly<Record<string, string>> = {}): str
 
 export const requestPath = (requestId: string): string => `/insights/requests/${encodeURIComponent(requestId)}`
 
-/** A word of a shell command. */
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
-
 const credentials: readonly (readonly [caller: string, header: string])[] = [
   ['user:', '-H "Authorization: Bearer $ACCESS_TOKEN"'],
   ['service:', '-H "X-Platform-Service-Key: $PLINTH_SERVICE_KEY"'],
@@ -40,8 +38,8 @@ export function commandOf(
   const url = `${location.origin}${path}${query === '' ? '' : `?${query}`}`
   const hasBody = method !== 'GET' && method !== 'HEAD' && method !== 'DELETE'
   return [
-    `curl ${method === 'GET' ? '' : `-X ${method} `}${quote(url)}`,
+    `curl ${method === 'GET' ? '' : `-X ${method} `}${quoted(url)}`,
     ...credentials.filter(([prefix]) => caller.startsWith(prefix)).map(([, header]) => header),
-    ...(hasBody ? [`-H 'Content-Type: application/json' -d ${quote(body ?? '{}')}`] : []),
+    ...(hasBody ? [`-H 'Content-Type: application/json' -d ${quoted(body ?? '{}')}`] : []),
   ].join(' \\\n  ')
 }

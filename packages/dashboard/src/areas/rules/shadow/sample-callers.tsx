@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import { Button, IconButton } from '../../../design/button.tsx'
 import { Icon } from '../../../design/icons.tsx'
-import { parseObject } from '../../../text/json-object.ts'
+import { parseObject } from '../../../text/json.ts'
 import { type CallerDraft, CallerFields } from '../caller-fields.tsx'
 import { callerOf, callerText } from '../question.ts'
 import { useUserName } from '../requests.ts'

@@ -9,8 +9,9 @@ import { formatAge, formatTime } from '../../../design/format-time.ts'
 import { Facts } from '../../../design/page.tsx'
 import { Skeleton } from '../../../design/skeleton.tsx'
 import { useToasts } from '../../../design/toast.tsx'
+import { parseJson } from '../../../text/json.ts'
 import { type KvEntry, useKvChange, useKvEntry } from '../requests.ts'
-import { isExact, parseJson, parseLifetime, secondsUntil } from './entry-text.ts'
+import { isExact, parseLifetime, secondsUntil } from './entry-text.ts'
 
 interface EntryFormProps {
   readonly namespace: string

@@ -1,14 +1,5 @@
 /** What is typed into the form of an entry. */
 
-/** The value of a text, or what is wrong with it. */
-export function parseJson(text: string): { readonly value: unknown } | { readonly problem: string } {
-  try {
-    return { value: JSON.parse(text) as unknown }
-  } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) }
-  }
-}
-
 /** Whether no integer of a value is so large that the page has rounded it. */
 export function isExact(value: unknown): boolean {
   if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value)

@@ -1,4 +1,5 @@
 /** What is typed into the search of a vector index. */
+import { parseJson } from '../../../text/json.ts'
 import type { VectorIndex, VectorQuery } from '../requests.ts'
 
 export interface Draft {
@@ -17,12 +18,9 @@ export function parseDraft({ target, topK, namespace }: Draft, { dimensions }: V
   if (text === '' || !Number.isInteger(top) || top < 1) return { problem: null }
   const rest = { topK: top, namespace: namespace.trim() || null }
   if (!text.startsWith('[')) return { query: { by: { vectorId: text }, ...rest } }
-  let vector: unknown
-  try {
-    vector = JSON.parse(text)
-  } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) }
-  }
+  const parsed = parseJson(text)
+  if ('problem' in parsed) return parsed
+  const vector = parsed.value
   if (!isNumbers(vector)) return { problem: 'Must be a list of numbers.' }
   if (vector.length !== dimensions) return { problem: `Must have ${dimensions} numbers, not ${vector.length}.` }
   return { query: { by: { vector }, ...rest } }
