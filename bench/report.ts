@@ -211,84 +211,36 @@ export function busyNote(measurements: readonly Measurement[]): string | null {
   return `The machine had other work during this run: the saturated bare handler got only ${percent(share)} of its core. Trust the CPU ratios more than the throughput.`
 }
 
-/** Markers around the generated parts of the page; a run replaces only its own part. */
-const markers = {
-  summary: {
-    begin: '<!-- summary: begin -->',
-    end: '<!-- summary: end -->',
-  },
-  sqlite: {
-    begin: '<!-- measured: begin -->',
-    end: '<!-- measured: end -->',
-  },
-  users: {
-    begin: '<!-- measured users: begin -->',
-    end: '<!-- measured users: end -->',
-  },
-  storage: {
-    begin: '<!-- measured files: begin -->',
-    end: '<!-- measured files: end -->',
-  },
-  functions: {
-    begin: '<!-- measured functions: begin -->',
-    end: '<!-- measured functions: end -->',
-  },
-  queries: {
-    begin: '<!-- measured queries: begin -->',
-    end: '<!-- measured queries: end -->',
-  },
-  overload: {
-    begin: '<!-- measured overload: begin -->',
-    end: '<!-- measured overload: end -->',
-  },
-  start: {
-    begin: '<!-- measured starts: begin -->',
-    end: '<!-- measured starts: end -->',
-  },
-  kv: {
-    begin: '<!-- measured key-value: begin -->',
-    end: '<!-- measured key-value: end -->',
-  },
-  analytics: {
-    begin: '<!-- measured analytics: begin -->',
-    end: '<!-- measured analytics: end -->',
-  },
-  postgres: {
-    begin: '<!-- measured on PostgreSQL: begin -->',
-    end: '<!-- measured on PostgreSQL: end -->',
-  },
-  live: {
-    begin: '<!-- measured live: begin -->',
-    end: '<!-- measured live: end -->',
-  },
-  client: {
-    begin: '<!-- measured client: begin -->',
-    end: '<!-- measured client: end -->',
-  },
-  sql: {
-    begin: '<!-- measured SQL: begin -->',
-    end: '<!-- measured SQL: end -->',
-  },
-  rooms: {
-    begin: '<!-- measured rooms: begin -->',
-    end: '<!-- measured rooms: end -->',
-  },
-  vector: {
-    begin: '<!-- measured vectors: begin -->',
-    end: '<!-- measured vectors: end -->',
-  },
+/** Generated parts of the page by the names in their markers; a run replaces only its own part. */
+const parts = {
+  summary: 'summary',
+  sqlite: 'measured',
+  users: 'measured users',
+  storage: 'measured files',
+  functions: 'measured functions',
+  queries: 'measured queries',
+  overload: 'measured overload',
+  start: 'measured starts',
+  kv: 'measured key-value',
+  analytics: 'measured analytics',
+  postgres: 'measured on PostgreSQL',
+  live: 'measured live',
+  client: 'measured client',
+  sql: 'measured SQL',
+  rooms: 'measured rooms',
+  vector: 'measured vectors',
 } as const
 
-type PagePart = keyof typeof markers
+type PagePart = keyof typeof parts
 export type MeasuredPart = Exclude<PagePart, 'summary'>
 
 /** Where a generated part of the page begins and ends, without its markers. Throws when they are missing. */
 function boundsOf(page: string, part: PagePart): readonly [begin: number, end: number] {
-  const marker = markers[part]
-  const begin = page.indexOf(marker.begin)
-  const end = page.indexOf(marker.end)
-  if (begin < 0 || end < begin) throw new Error(`The page lacks the markers ${marker.begin} and ${marker.end}`)
-  return [begin + marker.begin.length, end]
+  const [first, last] = [`<!-- ${parts[part]}: begin -->`, `<!-- ${parts[part]}: end -->`]
+  const begin = page.indexOf(first)
+  const end = page.indexOf(last)
+  if (begin < 0 || end < begin) throw new Error(`The page lacks the markers ${first} and ${last}`)
+  return [begin + first.length, end]
 }
 
 /** One generated part of the page, without blank lines around it. */
