@@ -1,6 +1,7 @@
 /** The open databases of instances: a bounded number, opened on demand and closed when they are not in use. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { EngineError } from '../sql/error.ts'
 import type { FoundInstance } from '../sql/instance-search.ts'
 import type { Database, DatabaseAddress } from '../sql/sql.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
@@ -35,6 +36,7 @@ export class InstancePool {
   readonly #options: InstancePoolOptions
   /** By path, in order of last use: the first is the least recently used. */
   readonly #opened = new Map<string, Opened>()
+  #isClosed = false
 
   constructor(options: InstancePoolOptions) {
     this.#options = options
@@ -47,6 +49,7 @@ export class InstancePool {
 
   /** Opens or creates the database if necessary and keeps it open while `task` runs. */
   async use<T>(path: string, address: DatabaseAddress, task: (database: Database) => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new EngineError('unavailable', 'The data folder is closed')
     const found = this.#opened.get(path) ?? this.#open(path, address)
     this.#opened.delete(path)
     this.#opened.set(path, found)
@@ -108,12 +111,14 @@ export class InstancePool {
     return null
   }
 
+  /** Waits for the writes under way. */
   async close(): Promise<void> {
-    for (const { database } of this.#opened.values()) {
+    this.#isClosed = true
+    for (const [path, { database }] of this.#opened) {
       await database.writer.idle()
-      database.close()
+      // Not a second time, where its preparation has failed meanwhile: its descriptor may be that of another file.
+      if (this.#opened.delete(path)) database.close()
     }
-    this.#opened.clear()
   }
 
   #open(path: string, address: DatabaseAddress): Opened {

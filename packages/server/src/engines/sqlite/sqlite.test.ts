@@ -1,12 +1,13 @@
 import { Database as BunDatabase } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describeSql, prepareItems } from '../contract/sql-contract.ts'
 import { EngineError } from '../sql/error.ts'
 import { sql } from '../sql/sql-text.ts'
 import { type Connection, openConnection } from './connection.ts'
+import { instancePath } from './instance-database.ts'
 import { openSqlite } from './sqlite.ts'
 import { Writer } from './writer.ts'
 
@@ -49,6 +50,29 @@ describe('the embedded engine', () => {
     const found = await Promise.all(names.map((name) => instance(name).all(sql`SELECT id FROM items`)))
     expect(found).toEqual(names.map((id) => [{ id }]))
     await engine.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  test('an instance that is needed while the engine closes is refused, and none is closed twice', async () => {
+    const folder = newFolder()
+    const engine = openSqlite({ folder, prepareInstance: prepareItems, instancesMax: 2 })
+    const instance = (instanceId: string) => engine.database({ namespace: 'many', instanceId })
+    const insert = (id: string) => sql`INSERT INTO items (id, n) VALUES (${id}, 1)`
+    for (const name of ['third', 'first', 'second']) await instance(name).write((tx) => tx.run(insert('one')))
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+    const writing = instance('second').write(async (tx) => {
+      await gate
+      return tx.run(insert('two'))
+    })
+    const closing = engine.close()
+    // The log is removed with its last connection. The second instance has a write under way.
+    const log = `${instancePath(folder, 'many', 'first')}-wal`
+    while (existsSync(log)) await new Promise((resolve) => setImmediate(resolve))
+    const late = instance('third').write((tx) => tx.run(insert('two')))
+    expect(await late.catch((error: EngineError) => error.kind)).toBe('unavailable')
+    open()
+    expect(await writing).toBe(1)
+    await closing
     rmSync(folder, { recursive: true })
   })
 

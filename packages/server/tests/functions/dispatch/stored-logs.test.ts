@@ -1,6 +1,11 @@
 /** What a start does with instances that an earlier process has left marked: however many, a few at a time. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { silentLog } from '../../../src/base/log.ts'
+import { createBacklog } from '../../../src/features/functions/dispatch/backlog.ts'
+import { Dispatcher } from '../../../src/features/functions/dispatch/dispatcher.ts'
 import { createPositions, type Positions } from '../../../src/features/functions/dispatch/positions.ts'
+import { createJobAdmin } from '../../../src/features/functions/jobs/job-admin.ts'
+import { createJobStore } from '../../../src/features/functions/jobs/job-store.ts'
 import { prepareJobTables } from '../../../src/features/functions/jobs/migrations.ts'
 import { dispatchersTakenUpMax } from '../../../src/limits/function-jobs.ts'
 import { type Engine, engines } from '../../harness/engines.ts'
@@ -79,6 +84,41 @@ describe('instances that were marked when the server ended', () => {
     const node = await openNode(storage, declare([hookOf('order', 'shared.orders')]))
     await node.background.finishDue()
     expect(await stored()).toEqual([null])
+    await node.close()
+  })
+
+  test('[FN-CHANGE-5] a dispatcher that has stopped follows none of those that it was about to', async () => {
+    const { sql, clock } = storage
+    const node = await openNode(storage, declare([]))
+    await node.background.finishDue()
+    await leave('three')
+    const tables = await prepareJobTables(sql)
+    const [isSought, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const dispatcher = new Dispatcher({
+      logs: node.logs,
+      positions: {
+        ...positions,
+        async find(address) {
+          isSought.resolve()
+          await gate.promise
+          return positions.find(address)
+        },
+      },
+      database: tables.database,
+      store: createJobStore(tables, clock),
+      backlog: createBacklog({ admin: createJobAdmin(tables, clock), clock, log: silentLog }),
+      keepsInstancesApart: true,
+      onAdded() {},
+      clock,
+      log: silentLog,
+    })
+    await dispatcher.configure({ namespaces: new Map([['team', { instance: true }]]), jobsOf: () => [] })
+    await isSought.promise
+    const stopping = dispatcher.stop()
+    gate.resolve()
+    await stopping
+    await dispatcher.finishDue()
+    expect((await stored()).toSorted()).toEqual(instances.toSorted())
     await node.close()
   })
 })

@@ -55,6 +55,7 @@ export class Dispatcher {
   readonly #deps: DispatcherDeps
   #dispatched: Dispatched = { namespaces: new Map(), jobsOf: () => [] }
   #dispatchers = new Map<string, LogDispatcher>()
+  #isStopped = false
   readonly #instances = new Map<string, Instance>()
   /** Marks that are being removed. */
   readonly #resting = new Map<string, Promise<unknown>>()
@@ -111,7 +112,7 @@ export class Dispatcher {
     const key = keyOfLog(address)
     // It may have been written since the list was read, and rest again.
     await this.#resting.get(key)
-    if (this.#dispatchers.has(key) || !(await positions.find(address))) return
+    if (this.#dispatchers.has(key) || !(await positions.find(address)) || this.#isStopped) return
     await this.#follow(address).finishDue()
   }
 
@@ -167,8 +168,11 @@ export class Dispatcher {
 
   /** Stops after the transactions under way; other nodes can continue at once. */
   async stop(): Promise<void> {
+    this.#isStopped = true
     this.#stored.stop()
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.stop()))
+    // What was taken up last is not followed any more.
+    await this.#stored.finished()
     this.#dispatchers.clear()
     await this.#deps.positions.release()
   }
