@@ -1,5 +1,5 @@
 /** The control of one field, by type. It edits text; `draft` decides what the text means. */
-import { lazy, Suspense, useState } from 'react'
+import { type ClipboardEvent, lazy, Suspense, useState } from 'react'
 import type { FieldDescription } from '../../../app/queries.ts'
 import { Button } from '../../../design/button.tsx'
 import type { ControlProps } from '../../../design/field.tsx'
@@ -28,24 +28,40 @@ export interface FieldEditorProps {
 const charsShownAtOnce = 100_000
 const startChars = 2_000
 
+const maybeLong: ReadonlySet<EditorKind> = new Set(['text', 'line', 'json'])
+
+/** Takes a long text that is pasted from the clipboard, before the browser lays it out. */
+function takeLongPaste(event: ClipboardEvent, { draft, onChange }: FieldEditorProps): void {
+  const { target } = event
+  const text = event.clipboardData.getData('text/plain')
+  if (text.length <= charsShownAtOnce) return
+  event.preventDefault()
+  event.stopPropagation()
+  const isInput = target instanceof HTMLTextAreaElement || target instanceof HTMLInputElement
+  // What is selected in the editor of JSON is not known here: a text that long replaces all.
+  const [start, end] = isInput ? [target.selectionStart ?? 0, target.selectionEnd ?? 0] : [0, draft?.length ?? 0]
+  onChange((draft ?? '').slice(0, start) + text + (draft ?? '').slice(end))
+}
+
 export function FieldEditor(props: FieldEditorProps) {
   const { kind, draft } = props
   const [isWhole, setAll] = useState(false)
-  if (
-    draft !== null &&
-    draft.length > charsShownAtOnce &&
-    !isWhole &&
-    (kind === 'text' || kind === 'line' || kind === 'json')
-  )
+  if (draft !== null && draft.length > charsShownAtOnce && !isWhole && maybeLong.has(kind))
     return (
       <div className="record-long">
-        <pre>{draft.slice(0, startChars)}…</pre>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard. */}
+        <pre tabIndex={0}>{draft.slice(0, startChars)}…</pre>
         <Button size="small" onClick={() => setAll(true)}>
           Show all {draft.length.toLocaleString('en')} characters
         </Button>
       </div>
     )
-  return <Editor {...props} />
+  if (!maybeLong.has(kind) || props.isDisabled) return <Editor {...props} />
+  return (
+    <div className="record-editor" onPasteCapture={(event) => takeLongPaste(event, props)}>
+      <Editor {...props} />
+    </div>
+  )
 }
 
 const booleans = [

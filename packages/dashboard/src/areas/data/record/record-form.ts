@@ -1,5 +1,5 @@
 /** The state of the form of a record: a text per field, what it means, and what has changed. */
-import { useMemo, useState } from 'react'
+import { useCallback, useMemo, useState } from 'react'
 import type { TableDescription } from '../../../app/queries.ts'
 import type { Row } from '../rows/row.ts'
 import { type Draft, draftOf, type EditorKind, editorKind, isReadOnly, parseDraft } from './draft.ts'
@@ -31,17 +31,23 @@ type Drafts = Readonly<Record<string, Draft>>
 export function useRecordForm(table: TableDescription, row: Row | null, initial: Values): RecordForm {
   const [drafts, setDrafts] = useState<Drafts>({})
   const isNew = row === null
-  return useMemo(() => {
+  // The text of a value of megabytes takes a while, so it is not made again with every change of a draft.
+  const stored = useMemo(() => {
     const values = row?.values ?? initial
-    const names = new Set([...Object.keys(table.fields), ...Object.keys(values), ...Object.keys(drafts)])
+    const names = [...new Set([...Object.keys(table.fields), ...Object.keys(values)])]
+    return new Map(names.map((name) => [name, draftOf(editorKind(name, table.fields[name] ?? null), values[name])]))
+  }, [table, row, initial])
+  const set = useCallback((name: string, draft: Draft) => setDrafts((before) => ({ ...before, [name]: draft })), [])
+  const reset = useCallback(() => setDrafts({}), [])
+  return useMemo(() => {
     const changes: Record<string, unknown> = {}
     let isValid = true
-    const fields = [...names].map((name): FormField => {
+    const fields = [...new Set([...stored.keys(), ...Object.keys(drafts)])].map((name): FormField => {
       const field = table.fields[name] ?? null
       const kind = editorKind(name, field)
-      const stored = draftOf(kind, values[name])
-      const draft = name in drafts ? (drafts[name] as Draft) : stored
-      const isChanged = isNew ? draft !== null : draft !== stored
+      const before = stored.get(name) ?? null
+      const draft = name in drafts ? (drafts[name] as Draft) : before
+      const isChanged = isNew ? draft !== null : draft !== before
       const parsed = isChanged ? parseDraft(kind, draft, field) : null
       if (parsed && 'value' in parsed) changes[name] = parsed.value
       if (parsed && 'error' in parsed) isValid = false
@@ -58,8 +64,8 @@ export function useRecordForm(table: TableDescription, row: Row | null, initial:
       fields,
       changes: isValid ? changes : null,
       isChanged: fields.some((field) => field.isChanged && !field.isReadOnly && (!isNew || field.name in drafts)),
-      set: (name, draft) => setDrafts((before) => ({ ...before, [name]: draft })),
-      reset: () => setDrafts({}),
+      set,
+      reset,
     }
-  }, [table, row, initial, drafts, isNew])
+  }, [table, stored, drafts, isNew, set, reset])
 }

@@ -3,12 +3,10 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { isPlinthError } from 'plinth-client'
 import { type KeyboardEvent, useState } from 'react'
 import type { TableDescription } from '../../../app/queries.ts'
-import { Badge } from '../../../design/badge.tsx'
 import { Button, IconButton } from '../../../design/button.tsx'
 import { ConfirmDialog, Dialog } from '../../../design/dialog.tsx'
 import { EmptyState } from '../../../design/empty-state.tsx'
 import { ErrorNote } from '../../../design/error-note.tsx'
-import { Field, TextField } from '../../../design/field.tsx'
 import { Menu, type MenuActions } from '../../../design/menu.tsx'
 import { Skeleton } from '../../../design/skeleton.tsx'
 import { useToasts } from '../../../design/toast.tsx'
@@ -16,9 +14,8 @@ import { apiPath, type TableAddress } from '../location.ts'
 import type { Row } from '../rows/row.ts'
 import { BackwardRelations } from './backward-relations.tsx'
 import { ConflictDialog } from './conflict-dialog.tsx'
-import { emptyMeansNull } from './draft.ts'
-import { FieldEditor } from './field-editor.tsx'
-import { type RecordForm, useRecordForm } from './record-form.ts'
+import { FormFields } from './form-fields.tsx'
+import { useRecordForm } from './record-form.ts'
 import { Conflict, getRecord, insertRecord, updateRecord, type Values } from './writes.ts'
 
 export interface RecordPanelProps {
@@ -134,7 +131,15 @@ function OpenPanel(props: RecordPanelProps & { readonly row: Row | null }) {
       {/* biome-ignore lint/a11y/noStaticElementInteractions: only forwards a shortcut of the form. */}
       <div className="stack" onKeyDown={onKeyDown}>
         {error !== null && <ErrorNote error={error} />}
-        <FormFields {...props} form={form} error={error} showsErrors={isChecked} />
+        <FormFields
+          address={address}
+          table={table}
+          isNew={row === null}
+          canWrite={canWrite}
+          form={form}
+          error={error}
+          showsErrors={isChecked}
+        />
         {row && <BackwardRelations address={address} id={row.id} />}
       </div>
       {conflict !== undefined && form.changes !== null && (
@@ -174,104 +179,5 @@ function PanelActions({ row, canWrite, onDelete, onDuplicate, copyActions }: Rec
       trigger={<IconButton icon="more" label="Actions" size="small" />}
       actions={[...copyActions(row), ...writing]}
     />
-  )
-}
-
-/** The message that the server has for a field. */
-function serverError(error: unknown, name: string): string | null {
-  const data = isPlinthError(error) ? error.data : null
-  const entry = (data as Readonly<Record<string, { readonly message?: unknown }>> | null)?.[name]
-  return typeof entry?.message === 'string' ? entry.message : null
-}
-
-function FormFields({
-  address,
-  table,
-  row,
-  canWrite,
-  form,
-  error,
-  showsErrors,
-}: RecordPanelProps & {
-  readonly row: Row | null
-  readonly form: RecordForm
-  readonly error: unknown
-  readonly showsErrors: boolean
-}) {
-  const fields = form.fields.filter((one) => row !== null || !one.isReadOnly)
-  return (
-    <>
-      {fields.map(({ name, kind, draft, isReadOnly, isChanged, error: own }) => {
-        const field = table.fields[name] ?? null
-        const isDisabled = isReadOnly || !canWrite
-        const isNullable = !isDisabled && !field?.required && draft !== null
-        return (
-          <Field
-            key={name}
-            label={
-              <>
-                {name}
-                {isChanged && row !== null && <span className="record-changed" title="Changed" />}
-              </>
-            }
-            hint={name === 'id' && row === null ? 'Leave it empty for a generated one.' : undefined}
-            error={
-              serverError(error, name) ??
-              (own !== null && (showsErrors || kind === 'datetime') ? `${name} ${own}` : null)
-            }
-            aside={
-              <span className="record-kind">
-                {isNullable && (
-                  <button type="button" className="record-clear" onClick={() => form.set(name, null)}>
-                    {row === null ? 'Clear' : 'Set to null'}
-                  </button>
-                )}
-                {field?.required && name !== 'id' && !isReadOnly && <span>required</span>}
-                <Badge>{field === null ? 'any' : field.enum ? 'enum' : field.type}</Badge>
-              </span>
-            }
-          >
-            {(control) => (
-              <FieldEditor
-                name={name}
-                kind={kind}
-                field={field}
-                draft={draft}
-                control={control}
-                isDisabled={isDisabled}
-                address={address}
-                onChange={(next) => form.set(name, emptyMeansNull(name, kind, next))}
-              />
-            )}
-          </Field>
-        )
-      })}
-      {table.schemaless && canWrite && <AddField form={form} />}
-    </>
-  )
-}
-
-/** Tables without declared fields take any. */
-function AddField({ form }: { readonly form: RecordForm }) {
-  const [name, setName] = useState('')
-  return (
-    <div className="record-add">
-      <TextField
-        label="Another field"
-        placeholder="Name"
-        value={name}
-        onChange={(event) => setName(event.target.value)}
-      />
-      <Button
-        icon="plus"
-        disabled={name.trim() === '' || form.fields.some((field) => field.name === name.trim())}
-        onClick={() => {
-          form.set(name.trim(), '""')
-          setName('')
-        }}
-      >
-        Add
-      </Button>
-    </div>
   )
 }

@@ -16,6 +16,7 @@ import { usePeek } from '../relations/peek-card.tsx'
 import type { RowCache } from '../rows/row-cache.ts'
 import { formatConditions, nextSort, type RowQuery } from '../rows/row-query.ts'
 import { ViewsPopover } from '../views/views-popover.tsx'
+import { formatColumns } from './columns-text.ts'
 import { RowDialogs } from './row-dialogs.tsx'
 import { RowsToolbar } from './rows-toolbar.tsx'
 import { clientInsert, clientList, curlList } from './snippets.ts'
@@ -60,7 +61,7 @@ export function RowsTab({ address, table, canWrite }: RowsTabProps) {
         moreActions={all.actions}
         onFilter={(conditions) => url.set({ filter: formatConditions(conditions), row: null })}
         onSearch={(text) => url.set({ q: text, row: null }, { replace: true })}
-        onColumns={(next) => url.set({ columns: next === null ? null : next.join(',') }, { replace: true })}
+        onColumns={(next) => url.set({ columns: next && formatColumns(next, view.names) }, { replace: true })}
         onReload={() => cache.invalidate()}
         viewsPopover={<ViewsPopover table={table} url={url} {...view.settings} />}
         liveSwitch={live.toggle}

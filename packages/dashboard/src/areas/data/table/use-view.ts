@@ -7,6 +7,7 @@ import type { TableAddress } from '../location.ts'
 import type { RowCache } from '../rows/row-cache.ts'
 import { type RowQuery, readRowQuery } from '../rows/row-query.ts'
 import { type KeptSettings, useTableSettings } from '../views/use-table-settings.ts'
+import { parseColumns } from './columns-text.ts'
 import { useFoundFields, useRows } from './use-rows.ts'
 
 export interface View {
@@ -24,10 +25,10 @@ export interface View {
 export function useView(address: TableAddress, table: TableDescription, url: UrlState): View {
   const [filter, sort, words, columnsText] = [url.get('filter'), url.get('sort'), url.get('q'), url.get('columns')]
   const query = useMemo(() => readRowQuery((name) => ({ filter, sort, q: words })[name] ?? null), [filter, sort, words])
-  const shown = useMemo(() => columnsText?.split(',') ?? null, [columnsText])
   const declared = useMemo(() => Object.keys(table.fields), [table])
   const [found, setFound] = useState<readonly string[]>([])
   const names = useMemo(() => fieldNames(table, found), [table, found])
+  const shown = useMemo(() => (columnsText === null ? null : parseColumns(columnsText, names)), [columnsText, names])
   const settings = useTableSettings(table, url)
   const { widths } = settings
   const columns = useMemo(() => columnsOf(table, names, { shown, widths }), [table, names, shown, widths])
