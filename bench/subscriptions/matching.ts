@@ -112,6 +112,7 @@ async function runMatching({ kind, subscriptions, seconds }: MatchingJob): Promi
           docId: null,
           filters: conditionOf(kind, table, author),
           hasPrevious: false,
+          fields: null,
         }),
       )
       .subscribers.add(author)

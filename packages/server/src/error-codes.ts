@@ -249,7 +249,7 @@ export const socketErrors = {
   },
   INVALID_FILTERS: {
     on: 'subscriptions',
-    meaning: 'The filters are malformed, too many, or name an unknown or hidden field.',
+    meaning: 'The filters or `fields` are malformed, too many, or name an unknown or hidden field.',
     retry: 'no',
   },
   INVALID_MESSAGE: {

@@ -15,7 +15,7 @@ import { openSignedIn, type SignedIn } from '../../harness/signed-in.ts'
 const types = ['string', 'number', 'boolean', 'json', 'datetime', 'text'] as const
 const nameOf = (at: number): string => `a_long_name_of_column_${String(at).padStart(3, '0')}`
 const broad = Array.from({ length: tableFieldsMax }, (_, at) => ({ name: nameOf(at), type: types[at % types.length] }))
-const valueOf = (row: number, at: number): unknown =>
+const cellOf = (row: number, at: number): unknown =>
   [`${row} at ${at}`, row + at, at % 12 === 2, { at }, '2026-11-24T09:30:00.000Z', `line ${row}\nof ${at}`][at % 6]
 
 const config = {
@@ -84,7 +84,7 @@ describeInBrowser('Data at its limits', 'the limits of Data', (program) => {
   test('of 500 columns those in view are drawn, any can be hidden and moved, and the record has all', async () => {
     const inserts = Array.from({ length: 50 }, (_, row) => ({
       id: `r${String(row).padStart(2, '0')}`,
-      ...Object.fromEntries(broad.map(({ name }, at) => [name, valueOf(row, at)])),
+      ...Object.fromEntries(broad.map(({ name }, at) => [name, cellOf(row, at)])),
     }))
     await insert(`${tables}/broad/batch`, { inserts })
     const sizes = watchSizes()

@@ -3,13 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import type { Browser, Page } from 'playwright-core'
 import { open } from '../../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
-import {
-  expectNoFaults,
-  findBarriers,
-  openBrowser,
-  type Sheet,
-  takeScreenshots,
-} from '../../harness/browser.ts'
+import { expectNoFaults, findBarriers, openBrowser, type Sheet, takeScreenshots } from '../../harness/browser.ts'
 import { startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
 import { openSignedIn } from '../../harness/signed-in.ts'
 

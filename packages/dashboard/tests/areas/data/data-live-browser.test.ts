@@ -3,13 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import type { Browser, Page } from 'playwright-core'
 import { open } from '../../../../server/tests/harness/config.ts'
 import { describeInBrowser } from '../../../../server/tests/harness/processes/chromium.ts'
-import {
-  expectNoFaults,
-  findBarriers,
-  openBrowser,
-  openSheet,
-  takeScreenshots,
-} from '../../harness/browser.ts'
+import { expectNoFaults, findBarriers, openBrowser, openSheet, takeScreenshots } from '../../harness/browser.ts'
 import { signIn, startDashboardServer, type TestServer } from '../../harness/dashboard.ts'
 import { openSignedIn, type SignedIn } from '../../harness/signed-in.ts'
 
@@ -75,6 +69,8 @@ describeInBrowser('Changing rows of the dashboard', 'the live mode of Data', (pr
   const isLive = (): Promise<void> => page.locator('.data-live-switch.is-live').waitFor()
 
   test('changed rows flash, new ones are counted, deleted ones are struck and leave', async () => {
+    const messages: string[] = []
+    page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => void messages.push(String(payload))))
     await show()
     await cell('Note 1').waitFor()
     await page.getByRole('button', { name: 'Live' }).click()
@@ -89,6 +85,11 @@ describeInBrowser('Changing rows of the dashboard', 'the live mode of Data', (pr
     await server.service.post(`${notes}/batch`, { inserts: [{ id: 'a1', title: 'First new' }, { id: 'a2' }] })
     await page.getByText('2 new records').waitFor()
     expect(await cell('First new').count()).toBe(0)
+    // Whatever a record has, its change is announced by its id.
+    await server.service.patch(`${notes}/n004`, { title: `Long ${'x'.repeat(200_000)}` })
+    await page.locator('.data-cell.is-flashing', { hasText: 'Long xxx' }).waitFor()
+    expect(messages.some((message) => message.includes('"docId":"n004"'))).toBe(true)
+    expect(Math.max(...messages.map(({ length }) => length))).toBeLessThan(2_000)
     expect(await findBarriers(sheet)).toEqual([])
     await takeScreenshots(sheet, 'data-live')
     await page.getByRole('button', { name: 'Show' }).click()

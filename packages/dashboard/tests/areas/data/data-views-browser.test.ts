@@ -10,7 +10,10 @@ const config = {
   databases: {
     shared: {
       tables: {
-        notes: { schema: { title: { type: 'string' }, status: { type: 'string' }, views: { type: 'number' } }, access: open },
+        notes: {
+          schema: { title: { type: 'string' }, status: { type: 'string' }, views: { type: 'number' } },
+          access: open,
+        },
       },
     },
   },

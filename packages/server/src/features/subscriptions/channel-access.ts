@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts'
 import { ApiError } from '../../errors.ts'
 import { subscriptionFiltersMax } from '../../limits/subscriptions.ts'
 import type { Expr } from '../../query/expr.ts'
-import { parseFilterGroups } from '../../query/filter.ts'
+import { parseFields, parseFilterGroups } from '../../query/filter.ts'
 import { type BroadcastChannels, broadcastNameOf, broadcastScope, findBroadcast } from './broadcasts/broadcast.ts'
 import type { Resolve, TableCall } from './change-feed.ts'
 import { type FindNamespace, findTarget, withoutTag } from './channels.ts'
@@ -23,6 +23,8 @@ export interface Filters {
 export interface SubscriptionOptions extends Filters {
   /** Whether changes carry the record before them, for service keys only. */
   readonly previous: boolean
+  /** The names of the fields that changes carry, as they were sent; null for all. */
+  readonly fields: unknown
 }
 
 export interface ChannelAccess {
@@ -39,6 +41,25 @@ export interface ChannelAccessDeps {
   readonly log: Log
 }
 
+/** Hidden fields are hidden from all subscribers, service keys included. */
+const visibleView = ({ table }: TableCall) => ({ table, showsHidden: false })
+
+function orInvalidFilters<T>(parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (error instanceof ApiError) throw new SubscriptionError('INVALID_FILTERS', error.message)
+    throw error
+  }
+}
+
+function parseShownFields(call: TableCall, fields: unknown): ReadonlySet<string> | null {
+  if (fields === null) return null
+  if (typeof fields !== 'string')
+    throw new SubscriptionError('INVALID_FILTERS', 'fields must be text, such as "id,title"')
+  return orInvalidFilters(() => parseFields(visibleView(call), fields))
+}
+
 function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
   for (const group of [filters, orFilters])
     if (Array.isArray(group) && group.length > subscriptionFiltersMax)
@@ -46,16 +67,8 @@ function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
         'INVALID_FILTERS',
         `At most ${subscriptionFiltersMax} conditions are allowed in each group`,
       )
-  try {
-    // Hidden fields are hidden from all subscribers, service keys included.
-    return parseFilterGroups(
-      { table: call.table, showsHidden: false },
-      { filters: filters ?? undefined, orFilters: orFilters ?? undefined },
-    ).condition
-  } catch (error) {
-    if (error instanceof ApiError) throw new SubscriptionError('INVALID_FILTERS', error.message)
-    throw error
-  }
+  const groups = { filters: filters ?? undefined, orFilters: orFilters ?? undefined }
+  return orInvalidFilters(() => parseFilterGroups(visibleView(call), groups).condition)
 }
 
 /** Every function throws `SubscriptionError`. */
@@ -80,6 +93,7 @@ export function createChannelAccess({ resolve, findNamespace, broadcasts, log }:
         docId,
         filters: parseFilters(call, options),
         hasPrevious: options.previous,
+        fields: parseShownFields(call, options.fields),
       })
     },
     async useBroadcast(caller, channel, use) {

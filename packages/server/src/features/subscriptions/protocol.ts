@@ -45,6 +45,8 @@ export interface SubscribeMessage {
   readonly since?: string | null
   /** Whether changes carry the record before them. Service keys only. */
   readonly previous?: boolean
+  /** The fields that the records of changes have, with commas between them, as in a list; all where it is left out. */
+  readonly fields?: string | null
 }
 
 /**
@@ -173,7 +175,7 @@ export interface DbChangeMessage {
   readonly changeType: 'added' | 'modified' | 'removed'
   /** The id of the record. */
   readonly docId: string
-  /** The record after the change; null for `removed`. */
+  /** The record after the change, with the fields of the subscription; null for `removed`. */
   readonly data: RecordData | null
   /** The record before the change, null for an insert; with `previous: true` only. */
   readonly previous?: RecordData | null

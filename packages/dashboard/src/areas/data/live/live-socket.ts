@@ -69,7 +69,9 @@ export function openLiveSocket({ channel, filters, onChanges, onGap, onState }: 
     const opened = new WebSocket(`${location.origin.replace(/^http/, 'ws')}${basePath}/api/db/subscribe`)
     socket = opened
     opened.onopen = () => {
-      send({ type: 'subscribe', channel, ...(filters.length > 0 ? { filters } : {}), ...(since ? { since } : {}) })
+      // Of changed records that are shown, the columns in view are read, cut like those of a list.
+      const only = filters.length > 0 ? { filters } : {}
+      send({ type: 'subscribe', channel, fields: 'id', ...only, ...(since ? { since } : {}) })
       ping()
     }
     opened.onmessage = ({ data }) => {

@@ -34,7 +34,10 @@ interface Serialized {
 }
 
 /** What the text of a change depends on besides the change. */
-export type SerializationContext = Pick<SubscriptionQuery, 'channel' | 'call' | 'access' | 'hasPrevious'>
+export type SerializationContext = Pick<
+  SubscriptionQuery,
+  'channel' | 'call' | 'access' | 'hasPrevious' | 'fields' | 'form'
+>
 
 export type Serialize = (event: ChangeEvent, query: SerializationContext) => Serialized
 
@@ -42,11 +45,12 @@ export type Serialize = (event: ChangeEvent, query: SerializationContext) => Ser
 export function createSerializer(formatPosition: (access: string, position: LogPosition) => string): Serialize {
   const bodies = new Map<Table, Map<Change, Map<string, string>>>()
   const cursors = new Map<string, Map<Change, string>>()
-  return (event, { call: { table }, access, hasPrevious }) => {
+  return (event, query) => {
     const { change, type } = event
-    const ofChange = open(open(bodies, table), change)
-    const kind = hasPrevious ? `${type} previous` : type
-    const body = ofChange.get(kind) ?? serializeChange(event, table, hasPrevious)
+    const { access, form, call } = query
+    const ofChange = open(open(bodies, call.table), change)
+    const kind = form === '' ? type : `${type} ${form}`
+    const body = ofChange.get(kind) ?? serializeChange(event, query)
     ofChange.set(kind, body)
     const ofAccess = open(cursors, access)
     const cursor = ofAccess.get(change) ?? formatPosition(access, change.position)
@@ -61,18 +65,21 @@ function open<Key, InnerKey, Value>(maps: Map<Key, Map<InnerKey, Value>>, key: K
   return found
 }
 
-function serializeChange({ change, type }: ChangeEvent, table: Table, hasPrevious: boolean): string {
+function serializeChange({ change, type }: ChangeEvent, query: SerializationContext): string {
   const { id, atMs, version, before, after, afterText } = change
-  const data = type === 'removed' ? 'null' : visibleRecord(after, afterText, table)
-  const previous = hasPrevious ? `,"previous":${visibleRecord(before, null, table)}` : ''
+  const { table } = query.call
+  const data = type === 'removed' ? 'null' : shownRecord(after, afterText, query)
+  const previous = query.hasPrevious ? `,"previous":${shownRecord(before, null, query)}` : ''
   const what = `"table":${JSON.stringify(table.name)},"changeType":"${type}","docId":${JSON.stringify(id)}`
   return `${what},"data":${data}${previous},"version":${version},"timestamp":"${new Date(atMs).toISOString()}"`
 }
 
-/** A record without its hidden fields; `text` is the record as JSON where that is known. */
-function visibleRecord(row: Row | null, text: string | null, { hidden }: Table): string {
-  if (hidden.size === 0) return text ?? JSON.stringify(row)
-  return JSON.stringify(row && Object.fromEntries(Object.entries(row).filter(([name]) => !hidden.has(name))))
+/** The chosen fields of a record, without hidden ones; `text` is the record as JSON where that is known. */
+function shownRecord(row: Row | null, text: string | null, { call, fields }: SerializationContext): string {
+  const { hidden } = call.table
+  if (hidden.size === 0 && fields === null) return text ?? JSON.stringify(row)
+  const isShown = (name: string): boolean => !hidden.has(name) && (fields === null || fields.has(name))
+  return JSON.stringify(row && Object.fromEntries(Object.entries(row).filter(([name]) => isShown(name))))
 }
 
 /**

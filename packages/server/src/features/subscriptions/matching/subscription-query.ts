@@ -24,6 +24,10 @@ export interface SubscriptionQuery {
   readonly isCurrentOnly: boolean
   /** Whether changes carry the record before them. */
   readonly hasPrevious: boolean
+  /** The fields that changes carry; null for all. */
+  readonly fields: ReadonlySet<string> | null
+  /** What changes carry of a record, as a key: empty for the record alone with all fields. */
+  readonly form: string
 }
 
 export interface QueryParts {
@@ -32,9 +36,11 @@ export interface QueryParts {
   readonly docId: string | null
   readonly filters: Expr
   readonly hasPrevious: boolean
+  readonly fields: ReadonlySet<string> | null
 }
 
-export function createSubscriptionQuery({ channel, call, docId, filters, hasPrevious }: QueryParts): SubscriptionQuery {
+export function createSubscriptionQuery(query: QueryParts): SubscriptionQuery {
+  const { channel, call, docId, filters, hasPrevious, fields } = query
   const { permissions, table, address } = call
   const rule = permissions.read()
   const parts = [rule, filters]
@@ -51,6 +57,8 @@ export function createSubscriptionQuery({ channel, call, docId, filters, hasPrev
     // Access to an instance has its own rule, which may depend on claims too.
     isCurrentOnly: dependencies.length > 0 || address.instanceId !== null || permissions.readDependsOnClaims(),
     hasPrevious,
+    fields,
+    form: hasPrevious || fields ? JSON.stringify([hasPrevious, fields && [...fields].sort()]) : '',
   }
 }
 
@@ -65,5 +73,5 @@ function numberOf(table: Table): number {
 }
 
 /** Queries with the same key show the same rows. */
-export const queryKey = ({ channel, call, condition, access, hasPrevious }: SubscriptionQuery): string =>
-  JSON.stringify([numberOf(call.table), channel, condition, access, hasPrevious])
+export const queryKey = ({ channel, call, condition, access, form }: SubscriptionQuery): string =>
+  JSON.stringify([numberOf(call.table), channel, condition, access, form])

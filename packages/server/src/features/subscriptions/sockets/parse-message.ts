@@ -13,11 +13,13 @@ export interface ReceivedFilters {
   readonly orFilters: unknown
 }
 
-/** A `subscribe` as received. The channel and the filters are validated against the table that they concern. */
+/** A `subscribe` as received. The channel, the filters and the fields are validated against the table. */
 export interface ReceivedSubscribe extends ReceivedFilters, Pick<SubscribeMessage, 'type' | 'channel'> {
   /** Null to begin now; the empty text, which is no cursor, for what is not text. */
   readonly since: string | null
   readonly previous: boolean
+  /** Undefined or null for all. */
+  readonly fields: unknown
 }
 
 export interface ReceivedUpdate extends ReceivedFilters {
@@ -56,6 +58,7 @@ const parsers: { readonly [Type in OwnMessage['type']]: (message: JsonObject) =>
     ...filtersOf(message),
     since: sinceOf(message),
     previous: message.previous === true,
+    fields: message.fields,
   }),
   unsubscribe: (message) => ({ type: 'unsubscribe', channel: channelOf(message) }),
   update_filters: (message) => ({ type: 'update_filters', channel: channelOf(message), ...filtersOf(message) }),

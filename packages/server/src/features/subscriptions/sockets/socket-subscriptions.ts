@@ -40,6 +40,8 @@ export interface SubscribeRequest {
   /** A cursor to resume from. */
   readonly since: string | null
   readonly previous: boolean
+  /** As it was sent; undefined or null for all. */
+  readonly fields?: unknown
 }
 
 export interface Reviewed {
@@ -52,7 +54,7 @@ export interface Reviewed {
 /** Called with a channel whose query is replaced, between the events of the two. */
 type OnChanged = (channel: string, cursor: string) => void
 
-const noFilters: SubscriptionOptions = { filters: null, orFilters: null, previous: false }
+const noFilters: SubscriptionOptions = { filters: null, orFilters: null, previous: false, fields: null }
 
 const isNothing = (group: unknown): boolean => group === null || (Array.isArray(group) && group.length === 0)
 
@@ -88,10 +90,10 @@ export class SocketSubscriptions {
 
   /** Subscribes to a channel, instead of an earlier subscription to it. */
   async subscribe(request: SubscribeRequest): Promise<void> {
-    const { channel, filters = null, orFilters = null, since, previous } = request
+    const { channel, filters = null, orFilters = null, since, previous, fields = null } = request
     if (isBroadcast(channel)) return this.#subscribeToBroadcast(channel, since)
     const { access, delivery } = this.#deps
-    const options = { filters, orFilters, previous }
+    const options = { filters, orFilters, previous, fields }
     const query = await access.query(this.#connection.caller, channel, options)
     const release = this.#reserve(channel, options)
     const subscriber =
