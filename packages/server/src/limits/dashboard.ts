@@ -81,6 +81,16 @@ export const viewsPerUserMax = 500
 export const instancesListedDefault = 50
 export const instancesListedMax = 200
 
+// Storage of tables
+/** Pages of a table or an index that are visited: 80 MB, some tenths of a second. What is larger is estimated. */
+export const storagePagesMax = 20_000
+/** Rows that are counted, and rows at either end of a larger table from which the others are estimated. */
+export const storageRowsMax = 10_000
+/** Time limit for one table, whose disk may be slow. */
+export const storageTimeoutMs = 5_000
+/** How long a measurement is shown before the next one: sizes change slowly. */
+export const storageMeasuredMs = 5 * 60 * 1000
+
 // Service keys
 /** How often the last use of keys is written: a busy key would write with each request. */
 export const keyUsesWrittenMs = 60 * 1000

@@ -168,6 +168,12 @@ export const featureLogEvents = {
     meaning: 'The data contains a namespace or table that the configuration does not declare. It is kept, not served.',
     action: 'Declare it again if that is a mistake.',
   },
+  'records.usage_failed': {
+    level: 'warn',
+    fields: ['table', 'error'],
+    meaning: 'What a table takes on disk could not be measured, such as because the disk is slow.',
+    action: 'None, unless it persists: the dashboard shows the table without its size.',
+  },
   'records.write_budget_not_counted': {
     level: 'warn',
     fields: ['error'],

@@ -1,4 +1,4 @@
-/** Insights: the last requests one by one, traffic over time, and the events of the application. */
+/** Insights: requests one by one, traffic over time, the events of the application, and the size of its tables. */
 import { Route, Switch } from 'wouter'
 import { usePermits } from '../../app/permissions.ts'
 import { useUrlState } from '../../app/url-state.ts'
@@ -7,6 +7,7 @@ import { type Tab, Tabs } from '../../design/tabs.tsx'
 import { Events } from './events.tsx'
 import { Requests } from './recent-requests.tsx'
 import { RequestPage } from './request/request-page.tsx'
+import { Tables } from './storage/tables.tsx'
 import { TrafficView } from './traffic.tsx'
 
 export default function Insights() {
@@ -35,6 +36,7 @@ function Reports() {
     ...(permits('dashboard:requests:*:read')
       ? [{ id: 'requests', label: 'Requests', href: '/insights?tab=requests' }]
       : []),
+    ...(permits('db:table:*:read') ? [{ id: 'tables', label: 'Tables', href: '/insights?tab=tables' }] : []),
   ]
   const wanted = url.get('tab')
   const current = tabs.find(({ id }) => id === wanted)?.id ?? tabs[0]?.id ?? ''
@@ -43,6 +45,7 @@ function Reports() {
       {current === 'traffic' && <TrafficView />}
       {current === 'events' && <Events />}
       {current === 'requests' && <Requests />}
+      {current === 'tables' && <Tables />}
     </Page>
   )
 }

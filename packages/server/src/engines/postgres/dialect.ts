@@ -5,6 +5,7 @@
  */
 import type { Dialect, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
+import { postgresTableStorage } from '../table-storage/postgres.ts'
 import { postgresTermIndex } from '../term-index/postgres.ts'
 
 export const instanceColumn = ident('_instance')
@@ -232,6 +233,7 @@ export const postgresDialect: Dialect = {
   dropSearch: (table) => [sql`ALTER TABLE ${qualified(table)} DROP COLUMN IF EXISTS ${searchColumnName}`],
   searchColumn: { column: searchColumnName, textOf: vectorOf, bind: (text) => sql`${text}::text::tsvector` },
   termIndex: postgresTermIndex,
+  tableStorage: postgresTableStorage,
   floats: {
     columnType: 'REAL[]',
     bind: (values) => sql`${`{${values.join(',')}}`}::text::real[]`,

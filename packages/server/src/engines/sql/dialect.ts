@@ -1,4 +1,5 @@
 /** SQL differences between engines, as data and small functions. All other SQL is engine independent. */
+import type { StorageBounds, StoredTable } from '../table-storage/table-storage.ts'
 import type { SqlScalar, SqlText } from './sql-text.ts'
 
 /** How a declared field type is stored. */
@@ -156,6 +157,8 @@ export interface Dialect {
   readonly searchColumn: SearchColumn | null
   /** The index of searches with a ranking, which is the same on every engine. */
   readonly termIndex: TermIndex
+  /** What tables and indexes take on disk. */
+  readonly tableStorage: TableStorage
   readonly floats: FloatLists
   readonly calendar: Calendar
   /**
@@ -228,6 +231,17 @@ export interface TermIndex {
     readonly term: SqlText
     readonly weight: SqlText
   }
+}
+
+/** What a table and its indexes take on disk (`engines/table-storage`). */
+export interface TableStorage {
+  /**
+   * The statement, for `Database.scan`; it fails where there is no such table. In a dynamic namespace that shares its
+   * tables: of all instances together.
+   */
+  readonly query: (table: TableRef, bounds: StorageBounds) => SqlText
+  /** What its rows say. */
+  readonly read: (rows: readonly Record<string, unknown>[], table: TableRef, bounds: StorageBounds) => StoredTable
 }
 
 export interface SearchIndex {

@@ -2,6 +2,7 @@
 import { quickSearchOccurrences } from '../../limits/sqlite.ts'
 import type { Dialect, Period, SearchWord, WordFrequency } from '../sql/dialect.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
+import { sqliteTableStorage } from '../table-storage/sqlite.ts'
 import { sqliteTermIndex } from '../term-index/sqlite.ts'
 import { lastCharacter } from '../term-index/term-index.ts'
 
@@ -156,6 +157,7 @@ export const sqliteDialect: Dialect = {
   },
   searchColumn: null,
   termIndex: sqliteTermIndex,
+  tableStorage: sqliteTableStorage,
   floats: {
     columnType: 'BLOB',
     bind: ({ buffer, byteOffset, byteLength }) => sql`${new Uint8Array(buffer, byteOffset, byteLength)}`,

@@ -11,6 +11,7 @@ import type { Log } from '../../base/log.ts'
 import type { Bus, Counters } from '../../engines/cluster/cluster.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { notFound } from '../../errors.ts'
+import type { Metrics } from '../../http/metrics.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
@@ -37,6 +38,8 @@ import { buildMatrix, type MatrixTable } from './rules/matrix/matrix.ts'
 import type { Question } from './rules/question.ts'
 import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
+import { createUsageEndpoints } from './usage/endpoints.ts'
+import { createTableUsage } from './usage/table-usage.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
 import { observeWrites, type WriteObserver } from './writes/hooks/observed-writes.ts'
 import { createImportEndpoint } from './writes/import.ts'
@@ -131,6 +134,29 @@ const noJobs: JobsOfLogs & WriteObserver & JobsOfTransactions = {
   leave() {},
 }
 
+/** Transactions that were refused, in all and by the function that has made them. */
+function countConflicts() {
+  let all = 0
+  const ofFunctions = new Map<string, number>()
+  return {
+    add(name: string | undefined): void {
+      all += 1
+      if (name !== undefined) ofFunctions.set(name, (ofFunctions.get(name) ?? 0) + 1)
+    },
+    register(metrics: Metrics): void {
+      const help = 'Transactions refused because a record or a list has changed since it was read.'
+      metrics.counter('transactions_conflicts_total', help, () => all)
+      metrics.family({
+        name: 'functions_conflicts_total',
+        help: 'The same of the transactions of functions, by function: one that often runs again reads too much.',
+        type: 'counter',
+        label: 'function',
+        read: () => [...ofFunctions],
+      })
+    },
+  }
+}
+
 export function createRecords(deps: RecordsDeps): Records {
   const { sql, clock, limits, jobs = noJobs } = deps
   const tables = createTables(deps)
@@ -139,6 +165,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const feed = new ChangeFeed({ ...deps, findRows: createFindRows(deps.storedNamespaces) })
   const trimmer = createTrimmer({ ...deps, jobs })
   const samples = createReadSamples()
+  const usage = createTableUsage(deps)
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)
   const committed: OnCommitted = ({ address, database }, change) => {
@@ -158,12 +185,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const runWrite = observeWrites(writeRunner, jobs)
   const generate = () => ({ id: newId, nowMs: clock.now() })
   const writing = { resolve, runWrite, generate, limits }
-  let conflicts = 0
-  const conflictsOfFunctions = new Map<string, number>()
-  const onConflict = (name: string | undefined): void => {
-    conflicts += 1
-    if (name !== undefined) conflictsOfFunctions.set(name, (conflictsOfFunctions.get(name) ?? 0) + 1)
-  }
+  const conflicts = countConflicts()
 
   return {
     name: 'records',
@@ -172,22 +194,17 @@ export function createRecords(deps: RecordsDeps): Records {
       createExportEndpoint({ resolve, totals }),
       ...createWriteEndpoints(writing),
       createImportEndpoint({ ...writing, log: deps.log }),
-      transactionEndpoint({ ...writing, onConflict, checkJobs: jobs.checkJobs }),
+      transactionEndpoint({ ...writing, onConflict: conflicts.add, checkJobs: jobs.checkJobs }),
       ...(deps.rulesTools ? createRulesEndpoints({ ...deps, ...deps.rulesTools, tables, totals, generate }) : []),
     ],
-    dashboardEndpoints: deps.bulk ? createBulkEndpoints({ resolve, jobs: deps.bulk.jobs }) : [],
+    dashboardEndpoints: [
+      ...createUsageEndpoints({ ...deps, usage }),
+      ...(deps.bulk ? createBulkEndpoints({ resolve, jobs: deps.bulk.jobs }) : []),
+    ],
     runBulkJob: deps.bulk ? bulkRunOf(deps.bulk, { tables, runWrite }) : async () => 'done',
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
     metrics(metrics) {
-      const help = 'Transactions refused because a record or a list has changed since it was read.'
-      metrics.counter('transactions_conflicts_total', help, () => conflicts)
-      metrics.family({
-        name: 'functions_conflicts_total',
-        help: 'The same of the transactions of functions, by function: one that often runs again reads too much.',
-        type: 'counter',
-        label: 'function',
-        read: () => [...conflictsOfFunctions],
-      })
+      conflicts.register(metrics)
       const scanned = 'Scans for aggregates; other requests were answered from the cache.'
       metrics.counter('aggregate_scans_total', scanned, aggregates.scans)
     },
@@ -195,8 +212,15 @@ export function createRecords(deps: RecordsDeps): Records {
       totals.clear()
       aggregates.clear()
       samples.clear()
+      usage.clear()
     },
-    drain: { stage: 'last', run: async () => feed.close() },
+    drain: {
+      stage: 'last',
+      async run() {
+        usage.stop()
+        feed.close()
+      },
+    },
     feed,
     async explainAccess(service, question) {
       if (!deps.rulesTools) throw notFound('Path')

@@ -85,6 +85,7 @@ export const dashboardMatrix: Readonly<Record<string, DashboardUse>> = {
   'dashboard.previewMail': { roles: everyRole, send: (client) => client.get('/api/mails/magic-link') },
   'dashboard.showMailPreview': { ...open, send: (client) => client.get('/mail-preview/none') },
   'dashboard.sendTestMail': { roles: ['owner'], send: (client) => client.post('/api/mails/magic-link/test', {}) },
+  'dashboard.tableUsage': { roles: everyRole, send: (client) => client.get('/api/table-usage') },
   'dashboard.bucketUsage': { roles: everyRole, send: (client) => client.get('/api/storage-usage') },
   'dashboard.bucketUsers': { roles: everyRole, send: (client) => client.get('/api/storage-usage/buckets/denied') },
   'dashboard.userUsage': { roles: everyRole, send: (client, { id }) => client.get(`/api/storage-usage/users/${id}`) },

@@ -1,6 +1,7 @@
 /** The declaration of a table: its fields, indexes and search. */
 import { Link } from 'wouter'
 import type { FieldDescription, Schema, TableDescription } from '../../../app/queries.ts'
+import { formatRows, formatSize, useTableUsage } from '../../../app/table-usage.ts'
 import { Badge } from '../../../design/badge.tsx'
 import { EmptyState } from '../../../design/empty-state.tsx'
 import { Icon } from '../../../design/icons.tsx'
@@ -39,6 +40,13 @@ export function SchemaTab({
 }) {
   const fields: readonly NamedField[] = Object.entries(table.fields).map(([name, field]) => ({ name, ...field }))
   const referring = referringTo(schema, address)
+  const usage = useTableUsage().data?.tables.find(
+    (one) => one.namespace === table.namespace && one.table === table.name && !one.isPerInstance,
+  )
+  const sizeOf = (columns: readonly string[]): string => {
+    const stored = usage?.stored?.indexes.find((one) => one.kind !== 'search' && one.fields.join() === columns.join())
+    return stored ? formatSize(stored.bytes) : ''
+  }
   const tableLink = (name: string) => <Link href={pagePath({ ...address, table: name })}>{name}</Link>
   return (
     <div className="data-tab stack">
@@ -99,12 +107,23 @@ export function SchemaTab({
                 title: 'Kind',
                 cell: ({ unique }) => (unique ? <Badge tone="accent">unique</Badge> : 'index'),
               },
+              { id: 'size', title: 'Size', isNumeric: true, cell: (index) => sizeOf(index.fields) },
             ]}
           />
         )}
       </Card>
-      <Card title="Search and relations">
+      <Card title="Storage, search and relations">
         <dl className="facts">
+          {usage?.stored && (
+            <div>
+              <dt>Stored</dt>
+              <dd>
+                <Link href={`/insights?tab=tables&of=${encodeURIComponent(`${usage.namespace}.${usage.table}`)}`}>
+                  {formatRows(usage.stored.rows)} records, {formatSize(usage.stored.bytes)}
+                </Link>
+              </dd>
+            </div>
+          )}
           <div>
             <dt>Full-text search</dt>
             <dd>{table.search.length === 0 ? 'not declared' : table.search.join(', ')}</dd>
