@@ -53,7 +53,23 @@ const theme = EditorView.theme({
   },
 })
 
+/**
+ * Replaces a selection by what is typed. The browser would keep the color of the replaced text in a `style` attribute,
+ * which the policy of the page refuses with an error.
+ */
+const replaceSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { state } = view
+    const isTyped = event.inputType === 'insertText' && event.data !== null && !event.isComposing
+    if (!isTyped || state.readOnly || state.selection.main.empty) return false
+    event.preventDefault()
+    view.dispatch(state.replaceSelection(event.data), { userEvent: 'input.type', scrollIntoView: true })
+    return true
+  },
+})
+
 const common: Extension = [
+  replaceSelection,
   lineNumbers(),
   history(),
   bracketMatching(),

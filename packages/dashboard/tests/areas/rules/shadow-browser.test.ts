@@ -148,6 +148,13 @@ describeInBrowser('Shadow runs in the dashboard', 'shadow runs in the dashboard'
     await page.getByText('Compared over the last 0 records').waitFor()
     await sheet.open(shadowPath({ operation: 'update' }), 'Rules')
     await page.getByText('databases.shared.tables.posts.access.update.before').waitFor()
+    await page.getByRole('radio', { name: 'update.after' }).check()
+    await page.getByText('databases.shared.tables.posts.access.update.after', { exact: true }).waitFor()
+    await edit("(auth) => ({ status: 'live' })")
+    await compare()
+    await page.locator('.card', { hasText: 'Loses 15 records' }).first().waitFor()
+    await page.getByText('+after: (auth)', { exact: false }).waitFor()
+    await takeScreenshots(sheet, 'rules-shadow-update-after')
     expectNoFaults(sheet)
   })
 

@@ -14,7 +14,14 @@ const config = {
         members: { schema: { userId: text, teamId: text }, access: {} },
         docs: {
           schema: { ownerId: text, teamId: text, status: text },
-          access: { read: (auth: Auth) => auth && { ownerId: auth.id }, delete: true },
+          access: {
+            read: (auth: Auth) => auth && { ownerId: auth.id },
+            update: {
+              before: (auth: Auth) => auth && { ownerId: auth.id },
+              after: (auth: Auth) => auth && { ownerId: auth.id, status: 'draft' },
+            },
+            delete: true,
+          },
         },
       },
     },
@@ -83,6 +90,26 @@ describeServer('shadow runs', { config }, (server) => {
     })
   })
 
+  test('[RULES-SHADOW-1] the rule for the result of an update is compared apart, with each record as the result', async () => {
+    const run = async (operation: string, rule: string) => {
+      const { body } = await shadow({ operation, rule, callers: [caller('ada'), caller('bob')] })
+      return body.callers.map((one: { gained: { ids: string[] }; lost: { ids: string[] }; before: string }) => [
+        one.before,
+        one.gained.ids,
+        one.lost.ids,
+      ])
+    }
+    const edited = "(auth) => auth && { ownerId: auth.id, status: 'live' }"
+    expect(await run('update.after', edited)).toEqual([
+      ['ownerId == "ada" and status == "draft"', ['a'], ['b']],
+      ['ownerId == "bob" and status == "draft"', ['c'], ['d']],
+    ])
+    expect(await run('update', edited)).toEqual([
+      ['ownerId == "ada"', [], ['b']],
+      ['ownerId == "bob"', [], ['d']],
+    ])
+  })
+
   test('[RULES-SHADOW-5] each of the first changed records has the clauses of both rules that decide', async () => {
     const rule = `(auth) => or(and({ status: 'live' }, { ownerId: 'bob' }), exists('members', { userId: auth.id, teamId: field('teamId') }))`
     const { body } = await shadow({ rule, callers: [caller('bob'), caller('ada')] })
@@ -130,10 +157,14 @@ describeServer('shadow runs', { config }, (server) => {
       rule: 'true',
       path: 'databases.shared.tables.docs.access.delete',
     })
-    expect((await source('namespace=shared&table=members&operation=update')).body).toEqual({
-      rule: 'false',
-      path: 'databases.shared.tables.members.access.update',
-    })
+    for (const operation of ['update', 'update.after'])
+      expect((await source(`namespace=shared&table=members&operation=${operation}`)).body).toEqual({
+        rule: 'false',
+        path: 'databases.shared.tables.members.access.update',
+      })
+    const { body: result } = await source('namespace=shared&table=docs&operation=update.after')
+    expect(result.path).toBe('databases.shared.tables.docs.access.update.after')
+    expect(result.rule).toContain('draft')
     expectRefusal(await source('namespace=shared&table=none&operation=read'), 404)
     expectRefusal(await source('namespace=shared&table=docs&operation=list'), 400, 'operation')
     const release = await startServer({ config, mode: 'release' })

@@ -2,7 +2,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { api } from '../../../app/transport.ts'
 import type { Question } from '../question.ts'
-import type { Clause, MatrixOperation } from '../requests.ts'
+import type { Clause } from '../requests.ts'
+
+export const shadowOperations = ['read', 'create', 'update', 'update.after', 'delete'] as const
+export type ShadowOperation = (typeof shadowOperations)[number]
 
 export interface RuleSource {
   readonly rule: string
@@ -13,7 +16,7 @@ export interface RuleSource {
 interface RuleAddress {
   readonly namespace: string
   readonly table: string
-  readonly operation: MatrixOperation
+  readonly operation: ShadowOperation
 }
 
 /** The rule in force. A reload of the configuration changes it, so it is read again with each visit. */

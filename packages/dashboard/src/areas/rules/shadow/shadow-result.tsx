@@ -4,9 +4,10 @@ import { classNames } from '../../../design/class-names.ts'
 import { CodeBlock } from '../../../design/code-block.tsx'
 import { Icon } from '../../../design/icons.tsx'
 import { Card } from '../../../design/page.tsx'
+import { Diff } from '../../../design/patch/diff.tsx'
 import type { Clause } from '../requests.ts'
-import { diffLines, patchOf } from './line-diff.ts'
 import type { Changed, ChangedRow, RuleSource, ShadowOfCaller, ShadowQuestion, ShadowRun } from './requests.ts'
+import { rulePatch } from './rule-patch.ts'
 import { CallerName } from './sample-callers.tsx'
 
 interface ShadowResultProps {
@@ -168,6 +169,7 @@ function Reason({ label, clauses }: { readonly label: string; readonly clauses: 
 }
 
 function Patch({ source, rule }: { readonly source: RuleSource; readonly rule: string }) {
+  const { lines, text } = rulePatch(source.path, source.rule, rule)
   return (
     <Card title="Patch">
       <div className="rules-details">
@@ -175,25 +177,9 @@ function Patch({ source, rule }: { readonly source: RuleSource; readonly rule: s
           This page changes nothing. Copy the rule to <code>{source.path}</code> in <code>plinth.config.ts</code>, which
           the server loads again by itself. The text of the rule in force is without types and comments.
         </p>
-        <Diff before={source.rule} after={rule} />
-        <CodeBlock label="To copy" code={patchOf(source.path, source.rule, rule)} />
+        <Diff parts={[lines]} />
+        <CodeBlock label="To copy" code={text} />
       </div>
     </Card>
   )
 }
-
-const marks = { same: ' ', removed: '−', added: '+' } as const
-
-const Diff = ({ before, after }: { readonly before: string; readonly after: string }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
-  <section className="rules-diff" aria-label="Changed lines" tabIndex={0}>
-    {diffLines(before, after).map(({ kind, text }, at) => (
-      // Lines may be equal, and keep their order.
-      <div key={at} className={`is-${kind}`}>
-        <span aria-hidden="true">{marks[kind]}</span>
-        {kind !== 'same' && <span className="visually-hidden">{kind}: </span>}
-        <code>{text}</code>
-      </div>
-    ))}
-  </section>
-)

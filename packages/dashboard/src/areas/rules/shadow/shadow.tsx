@@ -12,10 +12,18 @@ import { TextField } from '../../../design/field.tsx'
 import { Card } from '../../../design/page.tsx'
 import { Skeleton } from '../../../design/skeleton.tsx'
 import { callerBody, callerOf } from '../question.ts'
-import { type MatrixOperation, type MatrixTable, matrixOperations, useMatrix } from '../requests.ts'
+import { type MatrixTable, useMatrix } from '../requests.ts'
 import { Segments } from '../segments.tsx'
 import { TableField } from '../table-field.tsx'
-import { type RuleSource, type ShadowQuestion, type ShadowRun, useRuleSource, useShadowRun } from './requests.ts'
+import {
+  type RuleSource,
+  type ShadowOperation,
+  type ShadowQuestion,
+  type ShadowRun,
+  shadowOperations,
+  useRuleSource,
+  useShadowRun,
+} from './requests.ts'
 import { SampleCallers } from './sample-callers.tsx'
 import { ShadowResult } from './shadow-result.tsx'
 
@@ -68,7 +76,7 @@ interface Choice {
   readonly namespace: string
   readonly table: string
   readonly instance: string
-  readonly operation: MatrixOperation
+  readonly operation: ShadowOperation
   readonly callers: readonly string[]
 }
 
@@ -76,11 +84,18 @@ const choiceOf = (url: UrlState): Choice => ({
   namespace: url.get('namespace') ?? '',
   table: url.get('table') ?? '',
   instance: url.get('instance') ?? '',
-  operation: matrixOperations.find((one) => one === url.get('operation')) ?? 'read',
+  operation: shadowOperations.find((one) => one === url.get('operation')) ?? 'read',
   callers: callersOf(url.get('callers')),
 })
 
-const operationOptions = matrixOperations.map((value) => ({ value, label: value }))
+const operationOptions = shadowOperations.map((value) => ({ value, label: value }))
+
+/** What of a record a rule is compared with, where that is not evident. */
+const comparedWith: Partial<Record<ShadowOperation, string>> = {
+  create: 'Each record counts as one that is created as it is.',
+  update: 'Each record counts as the one before an update.',
+  'update.after': 'Each record counts as the result of an update.',
+}
 
 function ShadowOf({ tables }: { readonly tables: readonly MatrixTable[] }) {
   const url = useUrlState()
@@ -109,6 +124,7 @@ function ShadowOf({ tables }: { readonly tables: readonly MatrixTable[] }) {
               options={operationOptions}
               onChange={(next) => url.set({ operation: next })}
             />
+            {comparedWith[operation] !== undefined && <p className="field-note">{comparedWith[operation]}</p>}
           </div>
           <SampleCallers
             callers={callers}

@@ -10,7 +10,7 @@ import { callerKinds } from './matrix/cells.ts'
 import { buildMatrix, type MatrixDeps, matrixOperations } from './matrix/matrix.ts'
 import { questionSchema } from './question.ts'
 import { ruleSource } from './shadow/rule-source.ts'
-import { type RunRuleSource, shadowOperations, shadowRun, shadowSchema } from './shadow/shadow-run.ts'
+import { type RunRuleSource, shadowOperation, shadowRun, shadowSchema } from './shadow/shadow-run.ts'
 
 /** What the endpoints need of other features. */
 export interface RulesTools {
@@ -95,7 +95,7 @@ const shadowReply = z.object({
 const sourceQuery = z.strictObject({
   namespace: z.string(),
   table: z.string(),
-  operation: z.enum(shadowOperations).meta({ description: 'For `update` the rule for the record before' }),
+  operation: shadowOperation,
 })
 
 const sourceReply = z.object({ rule: z.string(), path: z.string() })

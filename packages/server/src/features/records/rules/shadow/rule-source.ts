@@ -7,7 +7,7 @@ import type { Namespaces } from '../../resolve-table.ts'
 export interface RuleAddress {
   readonly namespace: string
   readonly table: string
-  readonly operation: 'read' | 'create' | 'update' | 'delete'
+  readonly operation: 'read' | 'create' | 'update' | 'update.after' | 'delete'
 }
 
 /** The rule, and its name in the section `access` of the table. */
@@ -16,7 +16,9 @@ function ruleOf(
   operation: RuleAddress['operation'],
 ): readonly [name: string, rule: Rule] {
   if (operation === 'create') return ['insert', insert]
-  if (operation === 'update') return [update.before === update.after ? 'update' : 'update.before', update.before]
+  const isOne = update.before === update.after
+  if (operation === 'update') return [isOne ? 'update' : 'update.before', update.before]
+  if (operation === 'update.after') return [isOne ? 'update' : 'update.after', update.after]
   return operation === 'delete' ? ['delete', remove] : ['read', read]
 }
 

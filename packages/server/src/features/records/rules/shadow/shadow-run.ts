@@ -30,13 +30,19 @@ import { callerSchema } from '../question.ts'
 import { findStored } from '../rehearsal.ts'
 import { decodeFilter } from './decode-filter.ts'
 
-export const shadowOperations = ['read', 'create', 'update', 'delete'] as const
+export const shadowOperations = ['read', 'create', 'update', 'update.after', 'delete'] as const
+
+/** The rules that a shadow run compares. */
+export const shadowOperation = z.enum(shadowOperations).meta({
+  description:
+    'For `update` the rule for the record before, for `update.after` the one for its result, with each record as the result',
+})
 
 export const shadowSchema = z.strictObject({
   namespace: z.string(),
   instanceId: z.string().optional(),
   table: z.string(),
-  operation: z.enum(shadowOperations).meta({ description: 'For `update` the rule for the record before' }),
+  operation: shadowOperation,
   rule: z.string().min(1).max(shadowSourceCharsMax).meta({
     description:
       'An expression in TypeScript: `true`, `false` or a function of `auth`. It may use and, or, not, exists, field and where.',
@@ -95,6 +101,7 @@ export interface ShadowRun {
 const ruleOf = (permissions: Permissions, operation: ShadowQuestion['operation']): Expr => {
   if (operation === 'create') return permissions.insert()
   if (operation === 'update') return permissions.updateBefore()
+  if (operation === 'update.after') return permissions.updateAfter()
   return operation === 'delete' ? permissions.delete() : permissions.read()
 }
 

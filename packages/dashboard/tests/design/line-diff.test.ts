@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { diffLines, patchOf } from '../../../src/areas/rules/shadow/line-diff.ts'
+import { rulePatch } from '../../src/areas/rules/shadow/rule-patch.ts'
+import { changedParts, diffLines, patchText } from '../../src/design/patch/line-diff.ts'
 
 const marked = (before: string, after: string): string[] =>
   diffLines(before, after).map(({ kind, text }) => `${{ same: ' ', removed: '-', added: '+' }[kind]}${text}`)
@@ -31,12 +32,28 @@ test('texts of very many lines are replaced as a whole', () => {
 })
 
 test('a patch names the place of the rule', () => {
-  expect(patchOf('databases.shared.tables.posts.access.read', 'true', 'false').split('\n')).toEqual([
+  const { text, lines } = rulePatch('databases.shared.tables.posts.access.read', 'true', 'false')
+  expect(text.split('\n')).toEqual([
     '--- plinth.config.ts',
     '+++ plinth.config.ts',
     '@@ databases.shared.tables.posts.access.read @@',
     '-read: true,',
     '+read: false,',
   ])
-  expect(patchOf('databases.shared.tables.posts.access.update.before', 'true', 'false')).toContain('+before: false,')
+  expect(lines.map(({ text: line }) => line)).toEqual(['true', 'false'])
+  expect(rulePatch('databases.shared.tables.posts.access.update.before', 'true', 'false').text).toContain(
+    '+before: false,',
+  )
+})
+
+test('of a long text the changed lines are kept with those beside them', () => {
+  const before = Array.from({ length: 40 }, (_, at) => String(at))
+  const after = before.toSpliced(20, 1).toSpliced(3, 0, 'new').toSpliced(36, 1)
+  const parts = changedParts(diffLines(before.join('\n'), after.join('\n')))
+  expect(patchText('p', parts).split('\n').slice(2)).toEqual([
+    ...['@@ p @@', ' 1', ' 2', '+new', ' 3', ' 4'],
+    ...['@@ p @@', ' 18', ' 19', '-20', ' 21', ' 22'],
+    ...['@@ p @@', ' 34', ' 35', '-36', ' 37', ' 38'],
+  ])
+  expect(changedParts(diffLines('a\nb', 'a\nb'))).toEqual([])
 })

@@ -33,13 +33,30 @@ export function diffLines(before: string, after: string): readonly DiffLine[] {
   return lines
 }
 
+/** Unchanged lines that are kept beside changed ones. */
+const contextLines = 2
+
+/** The changed lines with those beside them, in parts that follow each other; none where nothing has changed. */
+export function changedParts(lines: readonly DiffLine[]): readonly (readonly DiffLine[])[] {
+  const parts: DiffLine[][] = []
+  let end = 0
+  for (const [at, { kind }] of lines.entries()) {
+    if (kind === 'same') continue
+    const from = Math.max(end, at - contextLines)
+    if (from > end || parts.length === 0) parts.push([])
+    const to = Math.min(lines.length, at + contextLines + 1)
+    parts.at(-1)?.push(...lines.slice(from, to))
+    end = Math.max(end, to)
+  }
+  return parts
+}
+
 const marks = { same: ' ', removed: '-', added: '+' } as const
 
-/** The change of a rule as a patch for a person or an editor: `path` names its place in the configuration. */
-export function patchOf(path: string, before: string, after: string): string {
-  const name = path.slice(path.lastIndexOf('.access.') + '.access.'.length)
-  const rule = (text: string): string =>
-    `${name.replace(/^update\..*/, (part) => part.slice('update.'.length))}: ${text},`
-  const lines = diffLines(rule(before), rule(after)).map(({ kind, text }) => `${marks[kind]}${text}`)
-  return ['--- plinth.config.ts', '+++ plinth.config.ts', `@@ ${path} @@`, ...lines].join('\n')
-}
+/** A change as a patch for a person or an editor: `path` names its place in the configuration. */
+export const patchText = (path: string, parts: readonly (readonly DiffLine[])[]): string =>
+  [
+    '--- plinth.config.ts',
+    '+++ plinth.config.ts',
+    ...parts.flatMap((lines) => [`@@ ${path} @@`, ...lines.map(({ kind, text }) => `${marks[kind]}${text}`)]),
+  ].join('\n')
