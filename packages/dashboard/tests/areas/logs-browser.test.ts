@@ -1,6 +1,9 @@
-/** The area "Logs" in a real browser, against a real server. */
+/** The area "Logs" in a real browser, against a real server, and against one of two nodes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { buildDashboard } from '../../../../scripts/build/dashboard.ts'
+import { sharedEngine } from '../../../server/tests/harness/engines.ts'
+import { type Nodes, openNodes } from '../../../server/tests/harness/nodes.ts'
 import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
 import { expectNoFaults, findBarriers, openBrowser, takeScreenshots } from '../harness/browser.ts'
 import { startDashboardServer, type TestServer } from '../harness/dashboard.ts'
@@ -61,3 +64,47 @@ describeInBrowser('Logs in the dashboard', 'logs in the dashboard', (program) =>
     expectNoFaults(sheet)
   })
 })
+
+if (sharedEngine)
+  describeInBrowser('Logs of several nodes in the dashboard', 'logs of several nodes in the dashboard', (program) => {
+    let browser: Browser
+    let nodes: Nodes
+    let sheet: SignedIn
+    beforeAll(async () => {
+      await buildDashboard()
+      nodes = await openNodes(sharedEngine, 2, { config })
+      browser = await openBrowser(program)
+      sheet = await openSignedIn(browser, nodes.nodes[0] as TestServer, { role: 'viewer' })
+    })
+    afterAll(async () => {
+      await browser?.close()
+      await nodes?.close()
+    })
+
+    test('lines of both nodes are in one list, and of one node on demand', async () => {
+      const { page } = sheet
+      for (const [at, node] of nodes.nodes.entries())
+        for (const path of ['notes', 'notes/count', 'notes/search', `notes/of-node-${at}`])
+          await node.anonymous.get(`/api/db/shared/tables/${path}`)
+      await sheet.open('/logs?level=info&q=shared/tables', 'Logs')
+      await page.getByText('The recent lines of 2 nodes, newest first.').waitFor()
+      for (const name of [/of-node-0/, /of-node-1/]) await page.getByRole('row', { name }).waitFor()
+      expect(await findBarriers(sheet)).toEqual([])
+      await takeScreenshots(sheet, 'logs-nodes')
+      await page
+        .getByRole('row', { name: /of-node-1/ })
+        .getByRole('button')
+        .click()
+      await page.getByRole('button', { name: 'Only this node' }).click()
+      await page.waitForURL(/node=/)
+      await page.getByRole('row', { name: /of-node-0/ }).waitFor({ state: 'detached' })
+      await page
+        .getByRole('row', { name: /of-node-1/ })
+        .first()
+        .waitFor()
+      await page.getByRole('combobox', { name: 'Node' }).click()
+      await page.getByRole('option', { name: 'All nodes' }).click()
+      await page.getByRole('row', { name: /of-node-0/ }).waitFor()
+      expectNoFaults(sheet)
+    })
+  })

@@ -1,13 +1,11 @@
 /** Gathers what an operator should look at from all parts of the server. Each check is bounded. */
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { NodeDirectory } from '../engines/cluster/node-directory.ts'
 import type { Dashboard } from '../features/dashboard/index.ts'
 import type { Records } from '../features/records/index.ts'
 import type { MatrixTable } from '../features/records/rules/matrix/matrix.ts'
 import type { Advice } from '../features/system/advice.ts'
 import { type BackupsParts, manifestOf } from '../features/system/backups.ts'
-import type { NodeStatus } from '../features/system/nodes.ts'
 import {
   adviceBackupAgeMs,
   adviceClockSkewMs,
@@ -16,12 +14,13 @@ import {
   adviceKeyExpiryMs,
 } from '../limits/dashboard.ts'
 import type { AppContext } from './context.ts'
+import type { Nodes } from './node-status.ts'
 
 export interface AdviceSources {
   readonly context: AppContext
   readonly records: Pick<Records, 'matrix' | 'missingIndexes' | 'redundantIndexes'>
   readonly dashboard: Pick<Dashboard, 'slowSpans'>
-  readonly nodes: NodeDirectory<null, NodeStatus>
+  readonly nodes: Nodes
   readonly backups: BackupsParts['backups']
 }
 
@@ -233,7 +232,7 @@ async function adviseOnBackups({ backups, context }: AdviceSources): Promise<rea
 
 /** The answer of another node takes up to half a second, which is less than what is reported. */
 async function adviseOnClocks({ nodes, context: { clock } }: AdviceSources): Promise<readonly Advice[]> {
-  const [, ...others] = await nodes.query(null)
+  const [, ...others] = await nodes.status.query(null)
   return others.flatMap(({ host, id, at }) => {
     const skewMs = Date.parse(at) - clock.now()
     if (Math.abs(skewMs) < adviceClockSkewMs) return []

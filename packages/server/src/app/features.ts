@@ -375,8 +375,8 @@ function systemOf(
   return createSystem({
     ...common(context),
     config: () => context.config,
-    recentLog: context.recentLog,
-    queryNodes: () => advised.nodes.query(null),
+    queryLogs: (question) => advised.nodes.logs.query(question),
+    queryNodes: () => advised.nodes.status.query(null),
     backups: advised.backups,
     advise: createAdvise({ context, ...advised }),
     version,

@@ -5,11 +5,13 @@ import { formatDatetime } from '../base/text/datetime.ts'
 import { type NodeDirectory, openNodeDirectory } from '../engines/cluster/node-directory.ts'
 import type { RoomsFeature } from '../features/rooms/index.ts'
 import type { Subscriptions } from '../features/subscriptions/index.ts'
+import type { LogAnswer, LogQuestion } from '../features/system/node-logs.ts'
 import type { NodeStatus } from '../features/system/nodes.ts'
 import type { Sockets } from '../http/sockets/sockets.ts'
 import { version } from '../version.ts'
 import type { AppContext } from './context.ts'
 import type { Engines } from './engines.ts'
+import { openNodeLogs } from './node-logs.ts'
 
 interface NodeStatusDeps {
   /** Identifies this process. */
@@ -68,6 +70,13 @@ function createNodeStatus(deps: NodeStatusDeps): () => Promise<NodeStatus> {
   }
 }
 
+/** The nodes of the server, by what administrators read of all of them. */
+export interface Nodes {
+  readonly status: NodeDirectory<null, NodeStatus>
+  readonly logs: NodeDirectory<LogQuestion, LogAnswer>
+  close(): void
+}
+
 /** Lets this node answer others, and query them. Must be closed. */
 export function openNodes(
   {
@@ -76,14 +85,23 @@ export function openNodes(
     ownLeases,
   }: { readonly context: AppContext; readonly engines: Engines } & Pick<NodeStatusDeps, 'ownLeases'>,
   parts: Pick<NodeStatusDeps, 'sockets' | 'subscriptions' | 'rooms'>,
-): NodeDirectory<null, NodeStatus> {
+): Nodes {
   const { settings, clock, log } = context
   const own = crypto.randomUUID()
-  return openNodeDirectory({
+  const status = openNodeDirectory({
     channel: 'nodes',
     bus: settings.redisUrl === null ? null : engines.cluster,
     own,
     answer: createNodeStatus({ id: own, ownLeases, clock, ...parts }),
     log,
   })
+  const logs = openNodeLogs(context, engines)
+  return {
+    status,
+    logs,
+    close() {
+      status.close()
+      logs.close()
+    },
+  }
 }

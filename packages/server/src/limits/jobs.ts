@@ -1,5 +1,5 @@
 /** Limits of jobs and backups, and of what operators see of a running server. */
-import { MiB } from './units.ts'
+import { KiB, MiB } from './units.ts'
 
 /** Lease of a running job, renewed at a third of it: how soon another node takes over after a crash. */
 export const jobLeaseMs = 30_000
@@ -17,6 +17,11 @@ export const jobDrainMs = 10_000
 export const recentLogBytesMax = 4 * MiB
 export const logLinesListed = 100
 export const logLinesListedMax = 500
+/** Nodes whose lines are merged, of which a cursor has the positions. */
+export const logNodesMax = 64
+/** Lines of another node, and their bytes, in an answer to a node that searches those of all. */
+export const peerLogLinesMax = 200
+export const peerLogBytesMax = 256 * KiB
 /** A text that lines are searched for. */
 export const logTextCharsMax = 200
 

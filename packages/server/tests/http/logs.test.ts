@@ -1,4 +1,4 @@
-/** The recent log lines of the server, and the declared stores, for administrators. */
+/** The recent log lines of one node, and the declared stores, for administrators. `node-logs` has those of several. */
 import { expect, test } from 'bun:test'
 import { query } from '../harness/client.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -32,7 +32,11 @@ describeServer('what administrators see of a server', { config }, (server) => {
     expect((await read({ q: 'NONE-of-this', event: 'http.request', from: at })).body.items[0].requestId).toBe(requestId)
     expect((await read({ requestId, to: at })).body.items).toEqual([])
     // The line of this request is added once it is answered.
-    expect((await read({ q: 'in no line' })).body).toEqual({ items: [], cursor: null })
+    const { body: none } = await read({ q: 'in no line' })
+    expect(none).toMatchObject({ items: [], cursor: null, nodes: [body.items[0].node] })
+    // Of this node, and of one that there is not.
+    expect((await read({ requestId, node: none.nodes[0].id })).body.items).toHaveLength(1)
+    expect((await read({ requestId, node: 'none' })).body.items).toEqual([])
   })
 
   test('[SYS-22] cursors continue with older lines, of the same search and process only', async () => {
@@ -52,7 +56,7 @@ describeServer('what administrators see of a server', { config }, (server) => {
     const { cursor } = (await read(filter)).body
     expectRefusal(await read({ ...filter, level: 'warn', cursor }), 400)
     await server.restart()
-    expect((await read({ ...filter, cursor })).body).toEqual({ items: [], cursor: null })
+    expect((await read({ ...filter, cursor })).body).toMatchObject({ items: [], cursor: null })
   })
 
   test.each([

@@ -1,4 +1,4 @@
-/** Logs: the recent lines of the node, filtered by level, text, event and request. */
+/** Logs: the recent lines of all nodes, filtered by level, text, event, request and node. */
 
 import { Fragment, useState } from 'react'
 import { useUrlState } from '../../app/url-state.ts'
@@ -13,7 +13,7 @@ import { Card, Page, Spacer, Toolbar } from '../../design/page.tsx'
 import { Select } from '../../design/select.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { LoadMore } from '../../design/table.tsx'
-import { type Level, type LogFilter, type LogLine, levels, useLogLines } from './requests.ts'
+import { type Level, type LogFilter, type LogLine, type LogNode, levels, useLogLines } from './requests.ts'
 
 const tones: Readonly<Record<Level, Tone>> = { debug: 'neutral', info: 'neutral', warn: 'warn', error: 'bad' }
 const levelOptions = levels.map((level) => ({
@@ -32,19 +32,14 @@ export default function Logs() {
     text: url.get('q') ?? '',
     event: url.get('event') ?? '',
     requestId: url.get('request') ?? '',
+    node: url.get('node') ?? '',
   }
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useLogLines(filter, isFollowing)
   const lines = data?.pages.flatMap((page) => page.items) ?? []
+  const nodes = data?.pages[0]?.nodes ?? []
   return (
-    <Page title="Logs" description="The recent lines of this node, newest first. Secrets are not in them.">
+    <Page title="Logs" description={descriptionOf(nodes.length)}>
       <Toolbar label="Filters">
-        <Select
-          className="logs-level"
-          label="Level"
-          value={filter.level}
-          options={levelOptions}
-          onChange={(level) => url.set({ level }, { replace: true })}
-        />
         <DelayedSearch
           className="logs-search"
           label="Text in a line"
@@ -52,6 +47,14 @@ export default function Logs() {
           maxLength={textCharsMax}
           onSearch={(q) => url.set({ q }, { replace: true })}
         />
+        <Select
+          className="logs-level"
+          label="Level"
+          value={filter.level}
+          options={levelOptions}
+          onChange={(level) => url.set({ level }, { replace: true })}
+        />
+        <NodeFilter nodes={nodes} value={filter.node} onChange={(node) => url.set({ node })} />
         <ActiveFilter name="Event" value={filter.event} onRemove={() => url.set({ event: null })} />
         <ActiveFilter name="Request" value={filter.requestId} onRemove={() => url.set({ request: null })} />
         <Spacer />
@@ -61,13 +64,39 @@ export default function Logs() {
       {data === undefined && error === null && <Skeleton lines={12} />}
       {data !== undefined && lines.length === 0 && (
         <EmptyState icon="logs" title="No lines">
-          No recent line fits these filters. The node keeps about the last 4 MiB, and writes all of them to its standard
+          No recent line fits these filters. A node keeps about the last 4 MiB, and writes all of them to its standard
           output.
         </EmptyState>
       )}
-      {lines.length > 0 && <Lines lines={lines} onFilter={(values) => url.set(values)} />}
+      {lines.length > 0 && <Lines lines={lines} showsNode={nodes.length > 1} onFilter={(values) => url.set(values)} />}
       <LoadMore pages={{ hasNextPage, fetchNextPage, isFetchingNextPage }} label="Older lines" />
     </Page>
+  )
+}
+
+const descriptionOf = (nodes: number): string =>
+  `The recent lines of ${nodes > 1 ? `${nodes} nodes` : 'the server'}, newest first. Secrets are not in them.`
+
+/** Several nodes may run on one host. */
+const nameOf = ({ id, host }: LogNode): string => `${host} ${id.slice(0, 8)}`
+
+function NodeFilter(props: {
+  readonly nodes: readonly LogNode[]
+  readonly value: string
+  readonly onChange: (id: string | null) => void
+}) {
+  const { nodes, value, onChange } = props
+  if (nodes.length < 2 && value === '') return null
+  // The node of a link may have ended since.
+  const known = value === '' || nodes.some(({ id }) => id === value) ? nodes : [...nodes, { id: value, host: 'ended' }]
+  return (
+    <Select
+      className="logs-node"
+      label="Node"
+      value={value === '' ? 'all' : value}
+      options={[{ value: 'all', label: 'All nodes' }, ...known.map((one) => ({ value: one.id, label: nameOf(one) }))]}
+      onChange={(id) => onChange(id === 'all' ? null : id)}
+    />
   )
 }
 
@@ -86,14 +115,20 @@ type OnFilter = (values: Readonly<Record<string, string>>) => void
 function withKeys(lines: readonly LogLine[]): (readonly [key: string, line: LogLine])[] {
   const seen = new Map<string, number>()
   return lines.map((line) => {
-    const base = `${line.at} ${line.event} ${line.requestId ?? ''}`
+    const base = `${line.at} ${line.node.id} ${line.event} ${line.requestId ?? ''}`
     const count = (seen.get(base) ?? 0) + 1
     seen.set(base, count)
     return [`${base} ${count}`, line]
   })
 }
 
-function Lines({ lines, onFilter }: { readonly lines: readonly LogLine[]; readonly onFilter: OnFilter }) {
+interface LinesProps {
+  readonly lines: readonly LogLine[]
+  readonly showsNode: boolean
+  readonly onFilter: OnFilter
+}
+
+function Lines({ lines, showsNode, onFilter }: LinesProps) {
   const [openKey, setOpenKey] = useState<string | null>(null)
   return (
     <Card isFlush>
@@ -106,6 +141,11 @@ function Lines({ lines, onFilter }: { readonly lines: readonly LogLine[]; readon
               <th scope="col">Time</th>
               <th scope="col">Level</th>
               <th scope="col">Event</th>
+              {showsNode && (
+                <th scope="col" className="is-optional">
+                  Node
+                </th>
+              )}
               <th scope="col" className="is-optional">
                 Fields
               </th>
@@ -138,13 +178,15 @@ function Lines({ lines, onFilter }: { readonly lines: readonly LogLine[]; readon
                     </td>
                     <td>
                       <code>{line.event}</code>
+                      <span className="logs-brief">{summaryOf(line)}</span>
                     </td>
+                    {showsNode && <td className="is-optional logs-node-name">{nameOf(line.node)}</td>}
                     <td className="is-optional logs-fields">{summaryOf(line)}</td>
                   </tr>
                   {isOpen && (
                     <tr className="logs-detail">
-                      <td colSpan={4}>
-                        <Detail line={line} onFilter={onFilter} />
+                      <td colSpan={showsNode ? 5 : 4}>
+                        <Detail line={line} showsNode={showsNode} onFilter={onFilter} />
                       </td>
                     </tr>
                   )}
@@ -158,9 +200,9 @@ function Lines({ lines, onFilter }: { readonly lines: readonly LogLine[]; readon
   )
 }
 
-function Detail({ line, onFilter }: { readonly line: LogLine; readonly onFilter: OnFilter }) {
-  const { at, level, event, requestId, fields } = line
-  const text = JSON.stringify({ at, level, event, ...fields }, null, 2)
+function Detail({ line, showsNode, onFilter }: Omit<LinesProps, 'lines'> & { readonly line: LogLine }) {
+  const { at, level, event, requestId, fields, node } = line
+  const text = JSON.stringify({ at, level, event, ...fields, node: nameOf(node) }, null, 2)
   return (
     <div className="logs-detail-body">
       <div className="button-row">
@@ -170,6 +212,11 @@ function Detail({ line, onFilter }: { readonly line: LogLine; readonly onFilter:
         {requestId !== null && (
           <Button size="small" icon="filter" onClick={() => onFilter({ request: requestId, level: 'debug' })}>
             Only this request
+          </Button>
+        )}
+        {showsNode && (
+          <Button size="small" icon="filter" onClick={() => onFilter({ node: node.id })}>
+            Only this node
           </Button>
         )}
         <CopyButton text={text} label="Copy the line" />

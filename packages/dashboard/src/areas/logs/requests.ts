@@ -1,4 +1,4 @@
-/** The recent log lines of the server. */
+/** The recent log lines of all nodes of the server. */
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { api } from '../../app/transport.ts'
 import { given } from '../../text/given.ts'
@@ -6,17 +6,26 @@ import { given } from '../../text/given.ts'
 export const levels = ['debug', 'info', 'warn', 'error'] as const
 export type Level = (typeof levels)[number]
 
+export interface LogNode {
+  /** Of one run of its process. */
+  readonly id: string
+  readonly host: string
+}
+
 export interface LogLine {
   readonly at: string
   readonly level: Level
   readonly event: string
   readonly requestId: string | null
   readonly fields: Readonly<Record<string, unknown>>
+  readonly node: LogNode
 }
 
 interface LogPage {
   readonly items: readonly LogLine[]
   readonly cursor: string | null
+  /** Those that have answered. */
+  readonly nodes: readonly LogNode[]
 }
 
 export interface LogFilter {
@@ -24,6 +33,8 @@ export interface LogFilter {
   readonly text: string
   readonly event: string
   readonly requestId: string
+  /** The id of a node. */
+  readonly node: string
 }
 
 const pageSize = 100
@@ -31,14 +42,14 @@ const pageSize = 100
 const followIntervalMs = 2000
 
 /** Newest first. With `isFollowing`, read again every two seconds. */
-export const useLogLines = ({ level, text, event, requestId }: LogFilter, isFollowing: boolean) =>
+export const useLogLines = ({ level, text, event, requestId, node }: LogFilter, isFollowing: boolean) =>
   useInfiniteQuery({
-    queryKey: ['logs', level, text, event, requestId],
+    queryKey: ['logs', level, text, event, requestId, node],
     initialPageParam: '',
     refetchInterval: isFollowing ? followIntervalMs : false,
     queryFn: ({ pageParam, signal }) =>
       api.get<LogPage>('/api/logs', {
-        query: { limit: pageSize, ...given({ level, q: text, event, requestId, cursor: pageParam }) },
+        query: { limit: pageSize, ...given({ level, q: text, event, requestId, node, cursor: pageParam }) },
         signal,
       }),
     getNextPageParam: ({ cursor }) => cursor,
