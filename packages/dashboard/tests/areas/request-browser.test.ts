@@ -4,6 +4,7 @@ import { request as openRequest } from 'node:http'
 import type { Browser } from 'playwright-core'
 import { buildDashboard } from '../../../../scripts/build/dashboard.ts'
 import { or } from '../../../server/src/access/filter.ts'
+import { openFunctionProject } from '../../../server/tests/harness/functions.ts'
 import { describeInBrowser } from '../../../server/tests/harness/processes/chromium.ts'
 import { startServer, type TestServer } from '../../../server/tests/harness/server.ts'
 import { unlimitedRates } from '../../../server/tests/harness/users/accounts.ts'
@@ -13,6 +14,12 @@ import { xssPayloads } from '../harness/xss-payloads.ts'
 
 type Auth = { id: string } | null
 const text = { type: 'string' } as const
+
+const project = openFunctionProject(`
+export const trims = before('shared.reviews', ['insert'], ({ row }) => ({ ...row, body: row.body.trim() }))
+export const review = rpc({ caller: 'anyone' }, async (body, ctx) => (await ctx.service.db('shared').reviews.insert({ body })).id)
+`)
+afterAll(project.remove)
 
 const config = {
   rateLimits: unlimitedRates,
@@ -27,6 +34,7 @@ const config = {
             insert: (auth: Auth) => auth && { customerId: auth.id },
           },
         },
+        reviews: { schema: { body: text }, access: { insert: true } },
       },
     },
   },
@@ -40,7 +48,7 @@ describeInBrowser('Requests in the dashboard', 'requests in the dashboard', (pro
 
   beforeAll(async () => {
     await buildDashboard()
-    server = await startServer({ config })
+    server = await startServer({ config, settings: { projectFolder: project.folder } })
     browser = await openBrowser(program)
     sheet = await openSignedIn(browser, server)
     const orders = [
@@ -102,6 +110,20 @@ describeInBrowser('Requests in the dashboard', 'requests in the dashboard', (pro
     await explained(await server.service.post(base, { item: 'Sofa', margin: 0.35 }))
     await page.getByText('A service key passes all rules.').waitFor()
     expect(await page.locator('main').textContent()).not.toContain('0.35')
+    expect(await findBarriers(sheet)).toEqual([])
+    expectNoFaults(sheet)
+  })
+
+  test('[DASH-27] functions are in the waterfall, with their wait for a host', async () => {
+    const { page } = sheet
+    const called = await server.anonymous.post('/api/fn/review', ' A fine lamp ')
+    expect(called.status).toBe(200)
+    await explained(called)
+    const rows = page.locator('.waterfall-row').filter({ hasText: /waited .* for a host/ })
+    expect(await rows.count()).toBe(2)
+    for (const name of ['review', 'trims']) await rows.filter({ hasText: `Function ${name}` }).waitFor()
+    await page.getByRole('list', { name: 'Colors' }).getByText('Function').waitFor()
+    await takeScreenshots(sheet, 'insights-request-function', { height: 1100 })
     expect(await findBarriers(sheet)).toEqual([])
     expectNoFaults(sheet)
   })

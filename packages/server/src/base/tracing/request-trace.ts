@@ -26,6 +26,8 @@ export interface TraceSpan {
   readonly ms: number
   /** Rows read or changed; null where they are not counted. */
   readonly rows: number | null
+  /** Of `ms`, how long a function waited for a host; null for other spans, and where no host was given to it. */
+  readonly waitMs: number | null
   readonly isFailed: boolean
 }
 
@@ -78,7 +80,7 @@ export class RequestTrace {
     kind: SpanKind,
     label: string,
     startMs: number,
-    outcome: Partial<Pick<TraceSpan, 'rows' | 'isFailed'>> = {},
+    outcome: Partial<Pick<TraceSpan, 'rows' | 'waitMs' | 'isFailed'>> = {},
   ): void {
     if (this.#isEnded) return
     if (this.spans.length >= traceSpansMax) this.dropped += 1
@@ -89,6 +91,7 @@ export class RequestTrace {
         startMs,
         ms: this.now() - startMs,
         rows: null,
+        waitMs: null,
         isFailed: false,
         ...outcome,
       })

@@ -90,6 +90,8 @@ export interface Invocation {
   /** A request of `ctx`; `as` states with whose permissions. Not called after the deadline; must not reject. */
   readonly onRequest: (request: HostRequest, as: 'caller' | 'service', signal: AbortSignal) => Promise<HostResponse>
   readonly onLog: (level: HostLogLevel, message: string, fields?: object) => void
+  /** A host was given the invocation; again where it moves to another one. */
+  readonly onHost?: () => void
 }
 
 /** An event of a write, and the names of its hooks in order. */

@@ -63,8 +63,9 @@ export class RunningInvocation implements HostedInvocation {
 
   /** Gives it to a host. */
   sendTo(host: HostProcess): void {
-    const { name, input, context, timeoutMs } = this.#call
+    const { name, input, context, timeoutMs, onHost } = this.#call
     this.#host = host
+    onHost?.()
     host.invoke(this, { name, input, context, timeoutMs })
   }
 

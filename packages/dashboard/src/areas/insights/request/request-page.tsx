@@ -91,7 +91,15 @@ function Actions({ request }: { readonly request: ExplainedRequest }) {
   )
 }
 
-const sum = (spans: readonly Span[]): number => spans.reduce((total, { ms }) => total + ms, 0)
+/** The time in which at least one of the spans ran: a function waits for the hooks of what it writes. */
+function coveredMs(spans: readonly Span[]): number {
+  let [total, endMs] = [0, 0]
+  for (const { startMs, ms } of spans.toSorted((one, other) => one.startMs - other.startMs)) {
+    total += Math.max(0, startMs + ms - Math.max(startMs, endMs))
+    endMs = Math.max(endMs, startMs + ms)
+  }
+  return total
+}
 
 function Summary({ request: { status, ms, trace } }: { readonly request: ExplainedRequest }) {
   const statements = trace?.spans.filter(({ kind }) => kind === 'statement') ?? []
@@ -113,18 +121,18 @@ function Summary({ request: { status, ms, trace } }: { readonly request: Explain
         <>
           <div>
             <dt>{statements.length === 1 ? '1 statement' : `${statements.length} statements`}</dt>
-            <dd>{formatDuration(sum(statements))}</dd>
+            <dd>{formatDuration(coveredMs(statements))}</dd>
           </div>
           {waits.length > 0 && (
             <div>
               <dt>Waits and commit</dt>
-              <dd>{formatDuration(sum(waits))}</dd>
+              <dd>{formatDuration(coveredMs(waits))}</dd>
             </div>
           )}
           {functions.length > 0 && (
             <div>
               <dt>{functions.length === 1 ? '1 function' : `${functions.length} functions`}</dt>
-              <dd>{formatDuration(sum(functions))}</dd>
+              <dd>{formatDuration(coveredMs(functions))}</dd>
             </div>
           )}
           <div>

@@ -12,6 +12,8 @@ export interface Span {
   readonly startMs: number
   readonly ms: number
   readonly rows: number | null
+  /** Of a function: how much of its time it waited for a host. */
+  readonly waitMs: number | null
   readonly isFailed: boolean
 }
 

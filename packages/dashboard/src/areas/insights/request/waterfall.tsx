@@ -30,12 +30,14 @@ interface BarProps {
   readonly kind: SpanKind | 'stage'
   readonly startMs: number
   readonly ms: number
+  readonly waitMs?: number | null
   readonly totalMs: number
 }
 
-const Bar = ({ kind, startMs, ms, totalMs }: BarProps) => {
+const Bar = ({ kind, startMs, ms, waitMs = null, totalMs }: BarProps) => {
   const share = (part: number): number => (totalMs <= 0 ? 0 : (part / totalMs) * width)
   const length = Math.max(barMin, share(ms))
+  const start = Math.min(share(startMs), width - length)
   return (
     <svg
       className="waterfall-bar"
@@ -45,7 +47,8 @@ const Bar = ({ kind, startMs, ms, totalMs }: BarProps) => {
       focusable="false"
     >
       <rect className="waterfall-track" width={width} height={height} />
-      <rect className={`is-${kind}`} x={Math.min(share(startMs), width - length)} width={length} height={height} />
+      <rect className={`is-${kind}`} x={start} width={length} height={height} />
+      {waitMs !== null && <rect className="is-queue" x={start} width={share(waitMs)} height={height} />}
     </svg>
   )
 }
@@ -94,7 +97,7 @@ function Spans({ spans, totalMs }: { readonly spans: readonly Span[]; readonly t
 }
 
 function SpanRow({ span, totalMs }: { readonly span: Span; readonly totalMs: number }) {
-  const { kind, label, ms, rows, isFailed } = span
+  const { kind, label, ms, rows, waitMs, isFailed } = span
   const cells = (
     <>
       <span className="waterfall-label">
@@ -102,6 +105,7 @@ function SpanRow({ span, totalMs }: { readonly span: Span; readonly totalMs: num
           <>
             <span className="visually-hidden">{kindTitles[kind]} </span>
             <code>{label}</code>
+            {waitMs !== null && <span className="waterfall-wait"> waited {formatDuration(waitMs)} for a host</span>}
           </>
         ) : (
           kindTitles[kind]

@@ -75,6 +75,7 @@ const span = z.object({
   startMs: z.number(),
   ms: z.number(),
   rows: z.number().nullable(),
+  waitMs: z.number().nullable().meta({ description: 'Of a function: how much of its time it waited for a host' }),
   isFailed: z.boolean(),
 })
 const trace = z.object({

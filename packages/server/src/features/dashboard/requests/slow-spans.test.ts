@@ -9,6 +9,7 @@ const span = (kind: TraceSpan['kind'], label: string, ms: number): TraceSpan => 
   startMs: 0,
   ms,
   rows: null,
+  waitMs: null,
   isFailed: false,
 })
 
