@@ -12,7 +12,7 @@ import { decisiveClauses, stepsOf } from '../query/tracing/decisive-clauses.ts'
 import type { Clause } from '../query/tracing/trace.ts'
 import { version } from '../version.ts'
 import type { AppContext } from './context.ts'
-import type { Engines } from './engines.ts'
+import { type Engines, findFaults } from './engines.ts'
 
 interface DashboardParts {
   readonly context: AppContext
@@ -54,11 +54,7 @@ export function openDashboardFor(
       const namespace = context.config.namespaces.get(name)
       return namespace?.instance ? [...namespace.tables.keys()] : null
     },
-    async findFaults() {
-      const { sql, blobs, cluster } = engines
-      const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
-      return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
-    },
+    findFaults: () => findFaults(engines),
     inFlight: () => context.metrics.inFlight,
     node,
     openPeers: (answer) =>

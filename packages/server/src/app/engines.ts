@@ -15,6 +15,7 @@ import {
   openVectors,
 } from '../engines/open.ts'
 import type { Sandboxes } from '../engines/sandbox/sandbox.ts'
+import { createIndexUses, type IndexUses } from '../engines/sql/index-uses.ts'
 import type { Sql } from '../engines/sql/sql.ts'
 import { tracedSql } from '../engines/sql/traced-sql.ts'
 import type { Vectors } from '../engines/vectors/vectors.ts'
@@ -29,6 +30,8 @@ import type { AppContext, DataContext } from './context.ts'
 export interface Data {
   readonly sql: Sql
   readonly schema: Schema
+  /** Of the statements of sampled requests. */
+  readonly indexUses: IndexUses
 }
 
 /** The open engines. */
@@ -46,11 +49,12 @@ export async function openDatabases(context: DataContext): Promise<Data> {
   const { settings, clock, log } = context
   const schema = createSchema({ namespaces: () => context.config.namespaces, log })
   const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log })
-  return { schema, sql: tracedSql(sql) }
+  const indexUses = createIndexUses()
+  return { schema, sql: tracedSql(sql, indexUses), indexUses }
 }
 
 /** Throws `ConfigError` or `SchemaError` if the data is incompatible with a configuration. */
-export async function migrate({ sql, schema }: Data, config: Config): Promise<void> {
+export async function migrate({ sql, schema }: Pick<Data, 'sql' | 'schema'>, config: Config): Promise<void> {
   await checkVectors(sql, config.vector)
   await schema.migrate(sql, config.storedNamespaces, { accept: false })
 }
@@ -65,7 +69,7 @@ export async function openEngines(context: AppContext, opened: AsyncDisposableSt
     opened.defer(() => engine.close())
     return engine
   }
-  const { sql, schema } = await openDatabases(context)
+  const { sql, schema, indexUses } = await openDatabases(context)
   keep(sql)
   await migrate({ sql, schema }, config)
   for (const warning of await findLeftovers(sql, config.storedNamespaces))
@@ -83,7 +87,13 @@ export async function openEngines(context: AppContext, opened: AsyncDisposableSt
   const mails = keep(openMailsOf(context))
   const vectors = keep(openVectors({ dataFolder: settings.dataFolder, log }))
   const sandboxes = await createSandboxes({ ...settings, circuit: sql.circuit, log })
-  return { sql, schema, cluster, blobs, images, mails, vectors, sandboxes, store }
+  return { sql, schema, indexUses, cluster, blobs, images, mails, vectors, sandboxes, store }
+}
+
+/** Why an engine does not work, by engine; null for one that does. */
+export async function findFaults({ sql, blobs, cluster }: Pick<Engines, 'sql' | 'blobs' | 'cluster'>) {
+  const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
+  return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
 }
 
 /** In development mode without a mail server, mails go to the outbox. */

@@ -36,12 +36,13 @@ import { createResponseLimits, type ResponseLimits } from '../http/replies/large
 import { countInstance, type RateLimiter } from '../http/security/rate-limit.ts'
 import { Sockets } from '../http/sockets/sockets.ts'
 import { version } from '../version.ts'
-import { type AdviceSources, createAdvise } from './advice.ts'
+import { createAdvise } from './advice/advice.ts'
+import type { AdviceSources } from './advice/sources.ts'
 import { type Api, createApi } from './api.ts'
 import { openBackups } from './backups.ts'
 import type { AppContext } from './context.ts'
 import { openDashboardFor } from './dashboard.ts'
-import type { Engines } from './engines.ts'
+import { type Engines, findFaults } from './engines.ts'
 import type { Listener } from './listener.ts'
 import { openNodes } from './node-status.ts'
 import { hostEnvironment } from './project-functions.ts'
@@ -178,6 +179,7 @@ const recordsOf = (
 ): Records =>
   createRecords({
     sql: engines.sql,
+    indexUses: engines.indexUses,
     ruleEvaluator,
     bus: engines.cluster,
     counters: engines.cluster,
@@ -371,7 +373,6 @@ function systemOf(
   { context, engines, listener }: Shared,
   { users, storage, functions, api, ...advised }: SystemNeeds,
 ): Feature {
-  const { sql, blobs, cluster } = engines
   return createSystem({
     ...common(context),
     config: () => context.config,
@@ -380,10 +381,7 @@ function systemOf(
     backups: advised.backups,
     advise: createAdvise({ context, ...advised }),
     version,
-    async findFaults() {
-      const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
-      return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
-    },
+    findFaults: () => findFaults(engines),
     metrics: () => context.metrics.text(),
     functions: () => functions().code.current.outlines,
     openApi(tables, shown) {
@@ -394,7 +392,7 @@ function systemOf(
     docsPageHeaders,
     url: () => context.settings.publicUrl ?? listener.url,
     needsSetup: users.needsSetup,
-    pauseWrites: sql.pauseWrites,
+    pauseWrites: engines.sql.pauseWrites,
     leases: storage.leases,
   })
 }

@@ -4,6 +4,11 @@ import type { BoundedFetch } from '../engines/fetch/bounded-fetch.ts'
 import type { Mails } from '../engines/mail/mail.ts'
 import type { PushRecorder } from '../features/push/recorded-sending.ts'
 
+export interface DiskSpace {
+  readonly freeBytes: number
+  readonly totalBytes: number
+}
+
 export interface Substitutes {
   /** In place of the mail server and of the outbox. */
   readonly mails?: Mails
@@ -17,4 +22,6 @@ export interface Substitutes {
   readonly admission?: AdmissionControl
   /** The address of a server that answers the requests of `ctx.fetch`; see `host/relayed-fetch`. */
   readonly fetchRelay?: string
+  /** In place of what the system says of the disk with a folder. */
+  readonly readDiskSpace?: (folder: string) => Promise<DiskSpace>
 }

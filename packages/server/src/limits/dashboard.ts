@@ -163,6 +163,12 @@ export const indexSamplesMax = 200
 export const indexAdviceMax = 20
 /** A scan of fewer rows takes less than a millisecond. */
 export const indexRowsMin = 1000
+/** Uses of an index are counted for so long before it counts as unused: what runs on a day of the week has run. */
+export const adviceIndexUnusedMs = 7 * 24 * 60 * 60 * 1000
+/** Statements of sampled requests: fewer of them say little, with one request in 64 sampled. */
+export const indexStatementsMin = 200
+/** Forms of statements whose plans are read; of each a fingerprint is kept. */
+export const statementFormsMax = 5000
 /** Statements and functions that are named. */
 export const adviceSpansMax = 5
 /** On average, in traced requests: a list by an index takes less than 5 ms. */
@@ -172,6 +178,10 @@ export const slowFunctionMs = 250
 export const adviceKeyExpiryMs = 14 * 24 * 60 * 60 * 1000
 /** Two nightly backups were missed. */
 export const adviceBackupAgeMs = 2 * 24 * 60 * 60 * 1000
+/** What was verified two weeks ago says little of what is written now. */
+export const adviceVerifiedAgeMs = 14 * 24 * 60 * 60 * 1000
+/** The newest backups, whose verifications are read: two weeks of hourly ones. */
+export const adviceBackupsListed = 400
 /** Four times what the answer of a node may take. */
 export const adviceClockSkewMs = 2000
 /** Below it a backup or the build of an index may fill the disk. */

@@ -234,6 +234,11 @@ export const postgresDialect: Dialect = {
   searchColumn: { column: searchColumnName, textOf: vectorOf, bind: (text) => sql`${text}::text::tsvector` },
   termIndex: postgresTermIndex,
   tableStorage: postgresTableStorage,
+  // The counts of a server that crashed begin again.
+  countedUses: (namespace) => sql`SELECT "_index".indexrelname::text AS name, "_index".idx_scan::float8 AS uses,
+      (extract(epoch FROM greatest(pg_postmaster_start_time(), "_all".stats_reset)) * 1000)::float8 AS "sinceMs"
+    FROM pg_stat_user_indexes AS "_index", pg_stat_database AS "_all"
+    WHERE "_index".schemaname = ${namespace} AND "_all".datname = current_database()`,
   floats: {
     columnType: 'REAL[]',
     bind: (values) => sql`${`{${values.join(',')}}`}::text::real[]`,

@@ -63,6 +63,7 @@ export function postgresPlan(rows: readonly SqlRow[]): QueryPlan {
     lines: nodes.map(lineOf),
     rowsScanned: Math.round(scans.reduce((sum, node) => sum + scanned(node), 0)),
     scans: new Set(unconditional.flatMap(({ Alias }) => Alias ?? [])),
+    indexes: new Set(nodes.flatMap(({ node }) => node['Index Name'] ?? [])),
     sorts: nodes.some(({ node }) => node['Node Type'].endsWith('Sort')),
   }
 }

@@ -159,6 +159,11 @@ export interface Dialect {
   readonly termIndex: TermIndex
   /** What tables and indexes take on disk. */
   readonly tableStorage: TableStorage
+  /**
+   * Query for how often the engine has used each index of a namespace: rows with `name`, `uses`, and `sinceMs` since
+   * when it counts. Null where it does not count.
+   */
+  readonly countedUses: ((namespace: string) => SqlText) | null
   readonly floats: FloatLists
   readonly calendar: Calendar
   /**

@@ -7,6 +7,8 @@ export interface QueryPlan {
   readonly rowsScanned: number | null
   /** Names, as in the query, of the tables whose rows are read one after the other, by no condition on an index. */
   readonly scans: ReadonlySet<string>
+  /** Names of the indexes that it reads. */
+  readonly indexes: ReadonlySet<string>
   /** Whether rows are sorted, since no index has their order. */
   readonly sorts: boolean
 }

@@ -158,6 +158,7 @@ export const sqliteDialect: Dialect = {
   searchColumn: null,
   termIndex: sqliteTermIndex,
   tableStorage: sqliteTableStorage,
+  countedUses: null,
   floats: {
     columnType: 'BLOB',
     bind: ({ buffer, byteOffset, byteLength }) => sql`${new Uint8Array(buffer, byteOffset, byteLength)}`,

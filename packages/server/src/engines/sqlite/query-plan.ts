@@ -22,5 +22,6 @@ export const sqlitePlan = (steps: readonly PlanStep[]): QueryPlan => ({
   lines: indented(steps),
   rowsScanned: null,
   scans: new Set(steps.flatMap(({ detail }) => /^SCAN (\S+)/.exec(detail)?.[1] ?? [])),
+  indexes: new Set(steps.flatMap(({ detail }) => / USING (?:COVERING )?INDEX (\S+)/.exec(detail)?.[1] ?? [])),
   sorts: steps.some(({ detail }) => /^USE TEMP B-TREE FOR (LAST .*)?ORDER BY/.test(detail)),
 })

@@ -9,6 +9,7 @@ import type { Clock } from '../../base/clock.ts'
 import { createUuid7 } from '../../base/crypto/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Bus, Counters } from '../../engines/cluster/cluster.ts'
+import type { IndexUses } from '../../engines/sql/index-uses.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { notFound } from '../../errors.ts'
 import type { Metrics } from '../../http/metrics.ts'
@@ -21,6 +22,7 @@ import type { Feature } from '../feature.ts'
 import type { CheckTransactionJobs } from '../transaction-jobs.ts'
 import { type MissingIndex, missingIndexes, type RedundantIndex, redundantIndexes } from './advice/index-advice.ts'
 import { createReadSamples } from './advice/read-samples.ts'
+import { createUnusedIndexes, type UnusedIndex } from './advice/unused-indexes.ts'
 import { createAggregates } from './aggregates/aggregate.ts'
 import { createBulkEndpoints } from './bulk/endpoints.ts'
 import { type BulkRunDeps, createRunBulkJob } from './bulk/run-bulk-job.ts'
@@ -53,6 +55,7 @@ import { createWriteRunner } from './writes/write-runner.ts'
 
 export interface RecordsDeps {
   readonly sql: Sql
+  readonly indexUses: IndexUses
   /** Evaluates rules over instances that query other tables. */
   readonly ruleEvaluator: RuleEvaluator
   /** Notifies the other nodes of writes. */
@@ -99,6 +102,7 @@ export interface Records extends Feature {
   /** Indexes that sampled lists lack. */
   missingIndexes(): Promise<readonly MissingIndex[]>
   redundantIndexes(): readonly RedundantIndex[]
+  unusedIndexes(): Promise<readonly UnusedIndex[]>
   /** Resolves a table for one caller; see `Tables`. */
   readonly resolve: Tables['resolve']
   /** A writer for the records of a platform table; see `PlatformRecordWriter`. */
@@ -229,6 +233,7 @@ export function createRecords(deps: RecordsDeps): Records {
     matrix: async () => (deps.rulesTools ? buildMatrix({ ...deps, ...deps.rulesTools }) : []),
     missingIndexes: () => missingIndexes(samples),
     redundantIndexes: () => redundantIndexes(deps.namespaces()),
+    unusedIndexes: createUnusedIndexes(deps),
     resolve: tables.resolve,
     platformRecordWriter(table) {
       const database = sql.database({ namespace: table.namespace, instanceId: null })

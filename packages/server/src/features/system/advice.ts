@@ -52,7 +52,7 @@ export function createAdviceEndpoint({ advise, clock }: AdviceParts): Endpoint {
     tag: 'System',
     summary: 'List what an operator should look at, the most severe first',
     description:
-      'Open rules, missing and redundant indexes, slow statements and functions, expiring keys, backups, clocks, disk space and settings. Computed at most once a minute.',
+      'Open rules, missing, redundant and unused indexes, slow statements and functions, expiring keys and secrets, backups, clocks, disk space and settings. Computed at most once a minute.',
     credentials: 'service',
     scope: () => 'system:advice:*:read',
     rateLimit: 'global',

@@ -1,4 +1,5 @@
 /** Nodes with real tables and the durable half of functions on one storage; tests give what runs. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { silentLog } from '../../../src/base/log.ts'
 import { parseConfig } from '../../../src/config/validate.ts'
 import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
 import { openSql } from '../../../src/engines/open.ts'
+import { createIndexUses } from '../../../src/engines/sql/index-uses.ts'
 import type { Sql } from '../../../src/engines/sql/sql.ts'
 import { Background, type BackgroundFunction, type Declared } from '../../../src/features/functions/background.ts'
 import type { ChangeHook } from '../../../src/features/functions/dispatch/change-hooks.ts'
@@ -123,6 +125,7 @@ export async function openNode(
   const cluster = createMemoryCluster()
   const runs = new Runs()
   const records = createRecords({
+    indexUses: createIndexUses(),
     ruleEvaluator: createRuleEvaluator({ sql, namespaces }),
     sql,
     bus: cluster,

@@ -1,4 +1,5 @@
 /** The records feature on an engine with hooks in this process, for tests that act while a hook runs. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { silentLog } from '../../../src/base/log.ts'
 import { parseConfig } from '../../../src/config/validate.ts'
 import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
 import { openSql } from '../../../src/engines/open.ts'
+import { createIndexUses } from '../../../src/engines/sql/index-uses.ts'
 import { sql } from '../../../src/engines/sql/sql-text.ts'
 import { ApiError } from '../../../src/errors.ts'
 import {
@@ -116,6 +118,7 @@ export async function openHookedRecords(engine: Engine, tables: Record<string, u
     calls += 1
   })
   const records = createRecords({
+    indexUses: createIndexUses(),
     ruleEvaluator: createRuleEvaluator({ sql: store, namespaces }),
     sql: store,
     bus: createMemoryCluster(),

@@ -12,6 +12,7 @@ import { parseConfig } from '../../../src/config/validate.ts'
 import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
 import { openSql } from '../../../src/engines/open.ts'
 import { decorateDatabase } from '../../../src/engines/sql/decorate-database.ts'
+import { createIndexUses } from '../../../src/engines/sql/index-uses.ts'
 import type { Database, Sql } from '../../../src/engines/sql/sql.ts'
 import type { SqlText } from '../../../src/engines/sql/sql-text.ts'
 import { createRecords } from '../../../src/features/records/index.ts'
@@ -99,6 +100,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
     sql = await openSql({ databaseUrl, dataFolder: folder, prepareInstance: parts.prepareInstance, log: silentLog })
     await parts.migrate(sql, config.namespaces, { accept: false })
     const records = createRecords({
+      indexUses: createIndexUses(),
       sql: { ...sql, database: (address) => watched(sql.database(address)) },
       bus: createMemoryCluster(),
       namespaces,

@@ -4,6 +4,7 @@ import type { Database } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { indexAdviceMax, indexRowsMin } from '../../../limits/dashboard.ts'
 import { orderBy } from '../../../query/cursor.ts'
+import type { Table } from '../../../query/table.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import type { ReadSample, ReadSamples } from './read-samples.ts'
 
@@ -58,13 +59,19 @@ export async function missingIndexes(samples: ReadSamples): Promise<readonly Mis
 const begins = (fields: readonly string[], start: readonly string[]): boolean =>
   fields.length > start.length && start.every((field, at) => fields[at] === field)
 
+/** The index that begins with these fields, and so serves all that one on them does. */
+const coveringOf = (table: Table, fields: readonly string[]) =>
+  table.indexes.find((other) => begins(other.fields, fields))
+
+export const isRedundant = (table: Table, fields: readonly string[]): boolean => coveringOf(table, fields) !== undefined
+
 /** Declared indexes whose fields are the first ones of another index. A unique one is a constraint, and stays. */
 export function redundantIndexes(namespaces: Namespaces): readonly RedundantIndex[] {
   const found: RedundantIndex[] = []
   for (const { name: namespace, tables } of namespaces.values())
     for (const { table } of tables.values())
       for (const { fields, unique } of table.indexes) {
-        const covering = table.indexes.find((other) => begins(other.fields, fields))
+        const covering = coveringOf(table, fields)
         if (!unique && covering) found.push({ namespace, table: table.name, fields, coveredBy: covering.fields })
       }
   return found.slice(0, indexAdviceMax)

@@ -11,6 +11,7 @@ import { createMemoryCluster } from '../../../engines/cluster/memory.ts'
 import { openSql } from '../../../engines/open.ts'
 import { decorateDatabase } from '../../../engines/sql/decorate-database.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
+import { createIndexUses } from '../../../engines/sql/index-uses.ts'
 import type { Database, Sql, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import type { Call } from '../../../http/endpoint.ts'
@@ -77,6 +78,7 @@ beforeAll(async () => {
   })
   await schema.migrate(engine, config.namespaces, { accept: false })
   records = createRecords({
+    indexUses: createIndexUses(),
     ruleEvaluator: createRuleEvaluator({ sql: engine, namespaces }),
     sql: { ...engine, database: (address) => failingDatabase(engine.database(address)) },
     bus: createMemoryCluster(),
