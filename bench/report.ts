@@ -215,6 +215,7 @@ export function busyNote(measurements: readonly Measurement[]): string | null {
 const parts = {
   summary: 'summary',
   sqlite: 'measured',
+  peers: 'measured peers',
   users: 'measured users',
   storage: 'measured files',
   functions: 'measured functions',

@@ -15,6 +15,7 @@ import { runClient } from './client/client.ts'
 import { clientPlan } from './client/plan.ts'
 import { runFunctions } from './functions/functions.ts'
 import { runOverload } from './overload/overload.ts'
+import { runPeers } from './peers/peers.ts'
 import { runOnPostgres } from './postgres/postgres.ts'
 import { runQueries } from './queries/queries.ts'
 import {
@@ -199,6 +200,7 @@ function run(options: Options): Promise<string> {
   if (part === 'queries') return runQueries(plan, options.quick)
   if (part === 'overload') return runOverload(plan, onSeeded)
   if (part === 'start') return runStarts(plan, options.quick)
+  if (part === 'peers') return runPeers(plan, sizes[0] ?? 0)
   if (part === 'users') return runUsers(plan, onSeeded)
   if (part === 'analytics') return runAnalytics(plan, options.quick, onSeeded)
   if (part === 'postgres') return runOnPostgres({ sizes, scenarios: chosen, plan, onProgress: onSeeded })

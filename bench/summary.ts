@@ -65,13 +65,11 @@ const summaryLines: readonly SummaryLine[] = [
     versus: 'minimal handler, same SQL',
     by: 'CPU µs',
   }),
-  compared({
-    title: 'List of 30',
-    part: 'queries',
-    line: 'The same list without related records',
-    versus: 'PocketBase',
-    by: 'CPU µs',
-  }),
+  ...['PocketBase', 'TrailBase'].flatMap((versus) =>
+    ['Point read', 'List of 30 with total', 'Insert'].map((line) =>
+      compared({ title: line, part: 'peers', line, versus, by: 'CPU µs' }),
+    ),
+  ),
   compared({
     title: 'List of 30 with author and comments',
     part: 'queries',

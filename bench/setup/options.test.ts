@@ -43,6 +43,11 @@ test('--start is a separate run, of which the number of rounds can be chosen', (
   expect(() => parseOptions(['--start', '--rows', '5k'])).toThrow('--start does not support --rows')
 })
 
+test('--peers is a separate run', () => {
+  expect(parseOptions(['--peers'])).toMatchObject({ part: 'peers', sizes: [100_000], plan: { rounds: 5, seconds: 1 } })
+  expect(() => parseOptions(['--peers', '--start'])).toThrow('--start and --peers cannot be combined')
+})
+
 test('--functions is a separate run', () => {
   expect(parseOptions(['--functions'])).toMatchObject({ part: 'functions', quick: false, plan: { rounds: 3 } })
   expect(parseOptions(['--functions', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1, seconds: 0.5 } })

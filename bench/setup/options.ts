@@ -24,6 +24,7 @@ const fixedRuns: ReadonlySet<string> = new Set([
   'queries',
   'overload',
   'start',
+  'peers',
 ])
 
 const help = `npm run bench -- [options]
@@ -54,6 +55,8 @@ const help = `npm run bench -- [options]
   --overload              ten times what the server can do of mixed requests, from eight callers: 10 seconds
   --start                 starts on an empty folder and with 100,000 tenants, beside the runtime alone: 20 of each,
                           about four minutes
+  --peers                 the same posts, rule and requests on PocketBase and TrailBase, which are built where that is
+                          possible (TrailBase takes ten minutes once): 100k posts, 5 rounds of a second
   --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
                           the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
   --write                 update the tables of docs/benchmarks.md
@@ -98,6 +101,7 @@ export function parseOptions(args: string[]): Options {
       queries: { type: 'boolean', default: false },
       overload: { type: 'boolean', default: false },
       start: { type: 'boolean', default: false },
+      peers: { type: 'boolean', default: false },
       analytics: { type: 'boolean', default: false },
       quick: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -118,6 +122,7 @@ export function parseOptions(args: string[]): Options {
     'queries',
     'overload',
     'start',
+    'peers',
     'postgres',
   ] as const
   const [part = 'sqlite', other] = runs.filter((name) => values[name])
@@ -214,6 +219,10 @@ const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> 
   start: {
     full: { rows: '1k', rounds: 20, seconds: 1, warmupSeconds: 0 },
     quick: { rows: '1k', rounds: 3, seconds: 1, warmupSeconds: 0 },
+  },
+  peers: {
+    full: { rows: '100k', rounds: 5, seconds: 1, warmupSeconds: 0.5 },
+    quick: { rows: '10k', rounds: 2, seconds: 0.5, warmupSeconds: 0.3 },
   },
   kv: {
     full: { rows: '10k', rounds: 3, seconds: 1, warmupSeconds: 0.5 },

@@ -9,9 +9,14 @@ export interface Collection {
   readonly name: string
   readonly fields: readonly object[]
   readonly indexes?: readonly string[]
+  /** Rules of access; without them everyone may read and insert. */
+  readonly listRule?: string
+  readonly viewRule?: string
+  readonly createRule?: string
+  readonly updateRule?: string
 }
 
-/** Creates a collection that everyone may read and insert into; returns its id. */
+/** Creates a collection; returns its id. */
 export type CreateCollection = (collection: Collection) => Promise<string>
 
 export interface PocketBaseOptions {

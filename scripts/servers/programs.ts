@@ -39,7 +39,7 @@ function findPostgres(): PostgresPrograms | null {
 }
 
 /** Installs a Debian package as root; other users get a message about the missing program. */
-function installDebian(name: string): void {
+export function installDebian(name: string): void {
   if (process.getuid?.() !== 0 || Bun.which('apt-get') === null) return
   console.log(`Installing ${name}…`)
   // In runlevel 1 packages do not start their services: only servers started here run.
@@ -188,7 +188,7 @@ function installPython(name: string, folder: string): boolean {
 }
 
 /** What is made once for all checkouts of this user. */
-const cacheFolder = (): string => join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'plinth')
+export const cacheFolder = (): string => join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'plinth')
 
 /** Go for as long as the folder is there; null where that cannot be. */
 function installGo(folder: string): string | null {
@@ -217,5 +217,5 @@ function provideGo(program: GoProgram): string | null {
 /** The S3 server's program. Building it takes a minute and a half on two cores. */
 export const provideS3 = (): string | null => provideGo(versitygw)
 
-/** A peer of the benchmark of queries. Building it takes a minute or two. */
+/** A peer of the benchmarks. Building it takes a minute or two. */
 export const providePocketBase = (): string | null => provideGo(pocketbase)
