@@ -1,4 +1,4 @@
-/** The work that Plinth and its peers do: the same posts, read and written by one signed-in user under the same rule. */
+/** The work of Plinth and its peers: the same posts, read and written by one signed-in user under the same rule. */
 import type { Expectation, LoadRequest } from '../load/load-requests.ts'
 import { clients } from '../scenarios.ts'
 import { authorAt, authorCount, hash, newRowAt, rowAt } from '../setup/data.ts'
@@ -37,7 +37,7 @@ function newPostAt(number: number): Post {
   return { ...post, author: ownAuthor }
 }
 
-/** How one server is asked for the work; all paths begin with a slash. */
+/** The requests of one server; all paths begin with a slash. */
 export interface Dialect {
   /** Complete header lines of the signed-in user. */
   readonly headers: string
