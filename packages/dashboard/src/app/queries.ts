@@ -36,6 +36,8 @@ export interface FieldDescription {
   readonly pattern?: string
   readonly enum?: readonly (string | number)[]
   readonly references?: string
+  /** A field of places with an index. */
+  readonly index?: true
   /** Computed from other fields. */
   readonly readOnly?: true
   /** Users never receive it. */
@@ -49,6 +51,8 @@ export interface TableDescription {
   readonly schemaless: boolean
   readonly fields: Readonly<Record<string, FieldDescription>>
   readonly search: readonly string[]
+  /** Present where searches rank by weights. */
+  readonly searchOptions?: { readonly weights: Readonly<Record<string, number>> }
   readonly indexes: readonly { readonly fields: readonly string[]; readonly unique: boolean }[]
 }
 

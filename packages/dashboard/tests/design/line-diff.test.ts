@@ -32,18 +32,15 @@ test('texts of very many lines are replaced as a whole', () => {
 })
 
 test('a patch names the place of the rule', () => {
-  const { text, lines } = rulePatch('databases.shared.tables.posts.access.read', 'true', 'false')
-  expect(text.split('\n')).toEqual([
+  const patchOf = (path: string): string => patchText(path, [rulePatch(path, 'true', 'false')])
+  expect(patchOf('databases.shared.tables.posts.access.read').split('\n')).toEqual([
     '--- plinth.config.ts',
     '+++ plinth.config.ts',
     '@@ databases.shared.tables.posts.access.read @@',
     '-read: true,',
     '+read: false,',
   ])
-  expect(lines.map(({ text: line }) => line)).toEqual(['true', 'false'])
-  expect(rulePatch('databases.shared.tables.posts.access.update.before', 'true', 'false').text).toContain(
-    '+before: false,',
-  )
+  expect(patchOf('databases.shared.tables.posts.access.update.before')).toContain('+before: false,')
 })
 
 test('of a long text the changed lines are kept with those beside them', () => {

@@ -92,7 +92,7 @@ describeInBrowser('Shadow runs in the dashboard', 'shadow runs in the dashboard'
 
     await compare()
     await page.getByText('No caller gains or loses a record.').waitFor()
-    expect(await page.getByText('To copy').count()).toBe(0)
+    expect(await page.getByRole('heading', { name: 'Patch' }).count()).toBe(0)
 
     await edit(
       "(auth) => auth\n  ? and({ authorId: auth.id }, { status: 'live' })\n  : or({ status: 'live' }, { authorId: 'omar' })",
@@ -107,7 +107,8 @@ describeInBrowser('Shadow runs in the dashboard', 'shadow runs in the dashboard'
     await reason.getByText('authorId == "omar"').waitFor()
     const marie = page.locator('.card', { hasText: 'Loses 15 records' })
     await marie.getByText('−15').waitFor()
-    await page.getByText('@@ databases.shared.tables.posts.access.read @@').waitFor()
+    const lines = page.getByRole('region', { name: 'Changed lines' })
+    await lines.getByText('read: (auth) => auth', { exact: true }).waitFor()
     await takeScreenshots(sheet, 'rules-shadow', { height: 1180 })
     expect(await findBarriers(sheet)).toEqual([])
     expect(await server.dump(base)).toEqual(before)
@@ -153,7 +154,7 @@ describeInBrowser('Shadow runs in the dashboard', 'shadow runs in the dashboard'
     await edit("(auth) => ({ status: 'live' })")
     await compare()
     await page.locator('.card', { hasText: 'Loses 15 records' }).first().waitFor()
-    await page.getByText('+after: (auth)', { exact: false }).waitFor()
+    await page.getByRole('region', { name: 'Changed lines' }).getByText('after: (auth)', { exact: false }).waitFor()
     await takeScreenshots(sheet, 'rules-shadow-update-after')
     expectNoFaults(sheet)
   })

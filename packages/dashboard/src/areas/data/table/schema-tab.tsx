@@ -1,14 +1,19 @@
 /** The declaration of a table: its fields, indexes and search. */
 import { Link } from 'wouter'
 import type { FieldDescription, Schema, TableDescription } from '../../../app/queries.ts'
+import { session } from '../../../app/session-store.ts'
+import { useStore } from '../../../app/store.ts'
 import { formatRows, formatSize, useTableUsage } from '../../../app/table-usage.ts'
+import { useUrlState } from '../../../app/url-state.ts'
 import { Badge } from '../../../design/badge.tsx'
+import { Button } from '../../../design/button.tsx'
 import { EmptyState } from '../../../design/empty-state.tsx'
 import { Icon } from '../../../design/icons.tsx'
 import { Card } from '../../../design/page.tsx'
 import { Table } from '../../../design/table.tsx'
 import { iconOf } from '../grid/grid-header.tsx'
 import { findTable, pagePath, referringTo, type TableAddress } from '../location.ts'
+import { ShapeCard, shapeParameter } from '../shape/shape-card.tsx'
 
 interface NamedField extends FieldDescription {
   readonly name: string
@@ -48,9 +53,26 @@ export function SchemaTab({
     return stored ? formatSize(stored.bytes) : ''
   }
   const tableLink = (name: string) => <Link href={pagePath({ ...address, table: name })}>{name}</Link>
+  const url = useUrlState()
+  const current = useStore(session.current)
+  // A table without declared fields cannot get some.
+  const canChange = current?.mode === 'development' && !current.viewing && !table.schemaless
+  const isChanging = canChange && url.get(shapeParameter) !== null
   return (
     <div className="data-tab stack">
-      <Card title="Fields" isFlush>
+      {isChanging && <ShapeCard address={address} table={table} url={url} />}
+      <Card
+        title="Fields"
+        isFlush
+        actions={
+          canChange &&
+          !isChanging && (
+            <Button size="small" icon="edit" onClick={() => url.set({ [shapeParameter]: '[]' })}>
+              Change the table
+            </Button>
+          )
+        }
+      >
         <Table
           label="Fields"
           rows={fields}

@@ -1,10 +1,9 @@
 /** What an edited rule changes: a row of figures for each caller, and the records with the clauses that decide. */
 import { Link } from 'wouter'
 import { classNames } from '../../../design/class-names.ts'
-import { CodeBlock } from '../../../design/code-block.tsx'
 import { Icon } from '../../../design/icons.tsx'
 import { Card } from '../../../design/page.tsx'
-import { Diff } from '../../../design/patch/diff.tsx'
+import { Patch } from '../../../design/patch/patch.tsx'
 import type { Clause } from '../requests.ts'
 import type { Changed, ChangedRow, RuleSource, ShadowOfCaller, ShadowQuestion, ShadowRun } from './requests.ts'
 import { rulePatch } from './rule-patch.ts'
@@ -40,7 +39,7 @@ export function ShadowResult({ question, callers, result, source }: ShadowResult
       {result.callers.map((one, at) => (
         <OfCaller key={callers[at]} text={callers[at] ?? ''} one={one} rows={result.rows} question={question} />
       ))}
-      {question.rule !== source.rule && <Patch source={source} rule={question.rule} />}
+      {question.rule !== source.rule && <RulePatch source={source} edited={question.rule} />}
     </>
   )
 }
@@ -168,17 +167,15 @@ function Reason({ label, clauses }: { readonly label: string; readonly clauses: 
   )
 }
 
-function Patch({ source, rule }: { readonly source: RuleSource; readonly rule: string }) {
-  const { lines, text } = rulePatch(source.path, source.rule, rule)
+function RulePatch({ source: { path, rule }, edited }: { readonly source: RuleSource; readonly edited: string }) {
   return (
     <Card title="Patch">
       <div className="rules-details">
         <p className="rules-quiet">
-          This page changes nothing. Copy the rule to <code>{source.path}</code> in <code>plinth.config.ts</code>, which
-          the server loads again by itself. The text of the rule in force is without types and comments.
+          This page changes nothing. Copy the rule to <code>plinth.config.ts</code>, which the server loads again by
+          itself. The text of the rule in force is without types and comments.
         </p>
-        <Diff parts={[lines]} />
-        <CodeBlock label="To copy" code={text} />
+        <Patch path={path} parts={[rulePatch(path, rule, edited)]} />
       </div>
     </Card>
   )
