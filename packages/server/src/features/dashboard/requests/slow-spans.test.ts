@@ -33,6 +33,11 @@ test('statements and functions that are slow on average, with the slowest reques
   ])
 })
 
+test('a function that waits for a host is not slow itself', () => {
+  const waiting = { ...span('function', 'f', slowFunctionMs * 2), waitMs: slowFunctionMs + 1 }
+  expect(findSlowSpans([{ requestId: 'a', endpoint: 'functions.call', spans: [waiting] }])).toEqual([])
+})
+
 test('only the slowest are named', () => {
   const spans = Array.from({ length: 20 }, (_, at) => span('statement', `S${at}`, slowStatementMs + at))
   const found = findSlowSpans([{ requestId: 'a', endpoint: 'records.list', spans }])

@@ -1,4 +1,4 @@
-/** Statements and functions that are slow in the traces of the last requests. */
+/** Statements and functions that are slow in the traces of the last requests, without their wait for a host. */
 import type { SpanKind, TraceSpan } from '../../../base/tracing/request-trace.ts'
 import { adviceSpansMax, slowFunctionMs, slowStatementMs } from '../../../limits/dashboard.ts'
 
@@ -33,8 +33,9 @@ interface Sum {
 export function findSlowSpans(requests: Iterable<SpansOfRequest>): readonly SlowSpan[] {
   const sums = new Map<string, Sum>()
   for (const { requestId, endpoint, spans } of requests)
-    for (const { kind, label, ms } of spans) {
+    for (const { kind, label, ms: totalMs, waitMs } of spans) {
       if (kind !== 'statement' && kind !== 'function') continue
+      const ms = totalMs - (waitMs ?? 0)
       const key = `${kind} ${label}`
       const sum = sums.get(key) ?? { kind, label, count: 0, ms: 0, slowest: { ms: -1, requestId, endpoint } }
       sums.set(key, sum)

@@ -46,10 +46,10 @@ export function createTableUsage({ sql, namespaces, clock, log }: TableUsageDeps
   let isStopped = false
 
   async function measureTable(table: Table): Promise<StoredTable | null> {
-    const database = sql.database({ namespace: table.namespace, instanceId: null })
-    const { tableStorage } = database.dialect
     const options = { caller: 'table usage', timeoutMs: storageTimeoutMs }
     try {
+      const database = sql.database({ namespace: table.namespace, instanceId: null })
+      const { tableStorage } = database.dialect
       return tableStorage.read(await database.scan(tableStorage.query(table, bounds), options), table, bounds)
     } catch (error) {
       if (!isStopped) log.warn('records.usage_failed', { table: `${table.namespace}.${table.name}`, error })
