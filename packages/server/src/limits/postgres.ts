@@ -17,6 +17,8 @@ export const postgresConnectionsMax = 20
 export const postgresSharedConnectionsMax = 8
 /** Reads of one table and tick that leave together on one connection; few, since each waits for those before. */
 export const postgresBurstReads = 4
+/** The same for look-ups of rows by id, which take some 15 µs each. */
+export const postgresBurstLookups = 16
 /** Share of either kind of connections that statements on one table may use: a locked table blocks only itself. */
 export const postgresTableShare = 0.75
 /** Time limit for connecting. */

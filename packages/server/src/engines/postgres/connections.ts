@@ -26,11 +26,12 @@ import type { FaultScope } from './errors.ts'
 import { ConnectionPool } from './pool.ts'
 import { PooledConnection, type PreparedConnection } from './prepared-connection.ts'
 import { createSharedReads } from './shared-reads.ts'
-import type { Answer, Prepared } from './wire/wire.ts'
+import type { PreparedStatement } from './statements.ts'
+import type { Answer } from './wire/wire.ts'
 
 export interface Connections {
   /** Sends a statement outside a transaction; `key` names the table it reads. */
-  read(statement: Prepared, key: string): Promise<Answer>
+  read(statement: PreparedStatement, key: string): Promise<Answer>
   /**
    * Lends a connection to `work` exclusively. Statements sent without awaiting are pipelined in order. Rejects with
    * `EngineError` `busy` while the table named by `key` is known to be locked, or has used up its share of the

@@ -57,6 +57,34 @@ if (url !== undefined) {
     }
   })
 
+  test('look-ups that are sent together are independent: one that fails concerns no other', async () => {
+    const table = `looked_up_${process.pid}`
+    await admin.query(`CREATE TABLE ${table} (id TEXT PRIMARY KEY, n INTEGER)`)
+    await admin.query(`INSERT INTO ${table} SELECT 'r' || n, n FROM generate_series(0, 39) AS n`)
+    const engine = openPostgres({ url, log: silentLog })
+    const database = engine.database({ namespace: 'public', instanceId: null })
+    const found = (id: string, rest = sql``) =>
+      database.all<{ share: number }>({
+        ...sql`SELECT 120 / (n % 20) AS share FROM ${ident(table)} WHERE id = ${id}${rest}`,
+        isLookup: true,
+      })
+    try {
+      // The second attempt finds its statements prepared on some connections.
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const rows = await Promise.allSettled(
+          Array.from({ length: 40 }, (_, at) => (at % 7 === 0 ? found(`r${at}`, sql` AND true`) : found(`r${at}`))),
+        )
+        const shares = rows.map((row) => (row.status === 'fulfilled' ? row.value[0]?.share : row.reason.code))
+        expect(shares).toEqual(
+          Array.from({ length: 40 }, (_, at) => (at % 20 === 0 ? '22012' : Math.floor(120 / (at % 20)))),
+        )
+      }
+    } finally {
+      await engine.close()
+      await admin.query(`DROP TABLE ${table}`)
+    }
+  })
+
   test('a migration runs without lock timeout and with a longer statement timeout; later statements do not', async () => {
     const engine = openPostgres({ url, log: silentLog })
     const database = engine.database({ namespace: 'public', instanceId: null })

@@ -4,15 +4,15 @@ import { postgresStatementsMax, statementAnswerMs } from '../../limits/postgres.
 import type { Load } from '../sql/circuit.ts'
 import type { EngineError } from '../sql/error.ts'
 import { type FaultScope, faultOf } from './errors.ts'
-import { type Answer, type Prepared, Wire } from './wire/wire.ts'
+import { type Answer, type Prepared, type Segment, Wire } from './wire/wire.ts'
 
 /** A borrowed connection. A broken one rejects every statement. */
 export interface PreparedConnection {
   /**
-   * Sends a statement. If one that `isChained` fails, those sent after it in the same tick are skipped; others are
-   * independent. Rejects with `EngineError`, or with the library's error for an invalid statement.
+   * Sends a statement, by default in a segment of its own. Rejects with `EngineError`, with the library's error for an
+   * invalid statement, and with `SkippedStatement` after another of its segment has failed.
    */
-  send(statement: Prepared, isChained?: boolean): Promise<Answer>
+  send(statement: Prepared, segment?: Segment): Promise<Answer>
 }
 
 /** State of a connection beside the library's. */
@@ -31,12 +31,12 @@ export class PooledConnection implements PreparedConnection {
     this.wire = new Wire(client)
   }
 
-  send(statement: Prepared, isChained = false): Promise<Answer> {
+  send(statement: Prepared, segment: Segment = 'own'): Promise<Answer> {
     const { load } = this
     load.running += 1
     const deadlineMs = performance.now() + (statement.answerMs ?? statementAnswerMs)
     return new Promise((resolve, reject) => {
-      this.wire.send(statement, !isChained, deadlineMs, {
+      this.wire.send(statement, segment, deadlineMs, {
         resolve(answer) {
           load.running -= 1
           load.finished += 1

@@ -1,9 +1,11 @@
 /**
  * Pipelined reads over shared connections: each carries many statements, answered in order. A statement that waits for
  * a lock blocks those behind it (head-of-line blocking), so a stalled connection gets no others, no table occupies all
- * connections, and statements behind one that ran into its lock timeout are sent again elsewhere.
+ * connections, and statements behind one that ran into its lock timeout are sent again elsewhere. Look-ups of rows with
+ * the same text share a segment: the server runs them in one transaction, and answers with one packet.
  */
 import {
+  postgresBurstLookups,
   postgresBurstReads,
   postgresLockedMs,
   postgresSharedConnectionsMax,
@@ -14,7 +16,8 @@ import { EngineError } from '../sql/error.ts'
 import { destroyClient } from './connect.ts'
 import { lockTimeoutState, sqlStateOf } from './errors.ts'
 import type { PooledConnection } from './prepared-connection.ts'
-import type { Answer, Prepared } from './wire/wire.ts'
+import type { PreparedStatement } from './statements.ts'
+import { type Answer, SkippedStatement } from './wire/wire.ts'
 
 export interface SharedReadsOptions {
   readonly take: () => Promise<PooledConnection>
@@ -25,7 +28,7 @@ export interface SharedReadsOptions {
 
 export interface SharedReads {
   /** `key` names the table. Rejects with `EngineError` `busy` at once while the table is known to be locked. */
-  send(statement: Prepared, key: string): Promise<Answer>
+  send(statement: PreparedStatement, key: string): Promise<Answer>
   /** Throws `EngineError` `busy` while the table is known to be locked. */
   check(key: string): void
   /** Call it periodically: marks connections without a reply since the last call as stalled. */
@@ -45,27 +48,32 @@ interface Shared {
   readonly tables: Map<string, number>
 }
 
+const shareOfBurst = ({ isLookup }: PreparedStatement): number =>
+  1 / (isLookup ? postgresBurstLookups : postgresBurstReads)
+
 /**
  * The connection of a table's last reads in this tick, for a few of them: they leave in one write, and wake one process
  * of the server.
  */
 function createBursts(): {
-  next(key: string, usable: readonly Shared[]): Shared | null
-  begin(key: string, one: Shared): Shared
+  next(statement: PreparedStatement, key: string, usable: readonly Shared[]): Shared | null
+  begin(statement: PreparedStatement, key: string, one: Shared): Shared
 } {
+  /** `left` is the share of the burst that is free. */
   let burst: { readonly one: Shared; readonly key: string; left: number } | null = null
   return {
-    next(key, usable) {
-      if (burst?.key !== key || burst.left === 0 || burst.one.isStalled || !usable.includes(burst.one)) return null
-      burst.left -= 1
+    next(statement, key, usable) {
+      const share = shareOfBurst(statement)
+      if (burst?.key !== key || burst.left < share || burst.one.isStalled || !usable.includes(burst.one)) return null
+      burst.left -= share
       return burst.one
     },
-    begin(key, one) {
+    begin(statement, key, one) {
       if (burst === null)
         setImmediate(() => {
           burst = null
         })
-      burst = { one, key, left: postgresBurstReads - 1 }
+      burst = { one, key, left: 1 - shareOfBurst(statement) }
       return one
     },
   }
@@ -152,14 +160,14 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     if (one.running === 0 && line) give(line)
   }
 
-  async function send(statement: Prepared, key: string, isRepeated = false): Promise<Answer> {
+  async function send(statement: PreparedStatement, key: string, isRepeated = false): Promise<Answer> {
     check(key)
-    const one = bursts.next(key, shared) ?? bursts.begin(key, choose(key))
+    const one = bursts.next(statement, key, shared) ?? bursts.begin(statement, key, choose(key))
     begin(one, key)
     let line: PooledConnection | undefined
     try {
       line = await one.line
-      return await line.send(statement)
+      return await line.send(statement, statement.isLookup && !isRepeated ? 'alike' : 'own')
     } catch (error) {
       if (sqlStateOf(error) === lockTimeoutState) {
         lockedUntilMs.set(key, performance.now() + postgresLockedMs)
@@ -168,7 +176,7 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
         throw lockedError(error)
       }
       // Reads behind another statement are idempotent: send it again.
-      if (!one.isAbandoned || isRepeated) throw error
+      if (isRepeated || !(one.isAbandoned || error instanceof SkippedStatement)) throw error
     } finally {
       end(one, key, line)
     }

@@ -41,6 +41,8 @@ export interface PreparedStatement extends Prepared {
   readonly table: string
   /** All names of tables in the text, as `namespace.table`, and perhaps others. */
   readonly tables: ReadonlySet<string>
+  /** See `SqlText`. */
+  readonly isLookup: boolean
 }
 
 export interface Statements {
@@ -63,10 +65,11 @@ export function createStatements(): Statements {
   }
 
   return {
-    prepare({ text: source, values }, instanceId, answerMs = statementAnswerMs) {
+    prepare({ text: source, values, isLookup = false }, instanceId, answerMs = statementAnswerMs) {
       const { name, text, hasInstance, table, tables } = numbered(source)
       if (hasInstance && instanceId === null) throw new Error('The statement needs an instance')
-      return { name, text, values: hasInstance ? [instanceId, ...values] : values, answerMs, table, tables }
+      const parameters = hasInstance ? [instanceId, ...values] : values
+      return { name, text, values: parameters, answerMs, table, tables, isLookup }
     },
   }
 }

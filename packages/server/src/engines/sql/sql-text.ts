@@ -14,6 +14,8 @@ export type SqlValue = SqlScalar | Uint8Array | readonly SqlScalar[]
 export interface SqlText {
   readonly text: string
   readonly values: readonly SqlValue[]
+  /** Whether it selects at most one row, by its id: it is as quick as others of the same text. */
+  readonly isLookup?: true
 }
 
 const isSqlText = (part: SqlValue | SqlText): part is SqlText =>

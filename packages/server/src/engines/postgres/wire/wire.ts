@@ -32,6 +32,12 @@ export class SkippedStatement extends Error {
   }
 }
 
+/**
+ * What a failed statement takes with it. `own`: nothing. `tick`: the statements sent after it in its tick. `alike`: the
+ * same statements with other values, sent after it in its tick, which are answered together.
+ */
+export type Segment = 'own' | 'tick' | 'alike'
+
 /** Receives the reply to a statement. */
 export interface Receiver {
   resolve(answer: Answer): void
@@ -96,11 +102,8 @@ export class Wire {
     return this.status !== 'I'
   }
 
-  /**
-   * Sends a statement with the others of this tick. One that `endsSegment` is independent of those after it; otherwise
-   * the segment ends with the tick. Rejects with `TypeError` for a value that cannot be sent.
-   */
-  send({ name, text, values }: Prepared, endsSegment: boolean, deadlineMs: number, receiver: Receiver): void {
+  /** Sends a statement with the others of this tick. Rejects with `TypeError` for a value that cannot be sent. */
+  send({ name, text, values }: Prepared, segment: Segment, deadlineMs: number, receiver: Receiver): void {
     if (this.failure !== null) {
       receiver.reject(this.failure)
       return
@@ -112,6 +115,7 @@ export class Wire {
       receiver.reject(error)
       return
     }
+    if (segment === 'own' || (segment === 'alike' && this.sent.at(-1)?.name !== name)) this.closeSegment()
     let known = this.known.get(name)
     if (!known) {
       known = { isPrepared: false, decode: null }
@@ -119,8 +123,8 @@ export class Wire {
       this.writer.prepare(name, text)
     }
     this.writer.execute(name, parameters)
-    this.sent.push({ name, receiver, known, deadlineMs, rows: [], command: '', changed: 0, isLast: endsSegment })
-    if (endsSegment) this.writer.sync()
+    this.sent.push({ name, receiver, known, deadlineMs, rows: [], command: '', changed: 0, isLast: false })
+    if (segment === 'own') this.closeSegment()
     if (this.isFlushing) return
     this.isFlushing = true
     setImmediate(() => this.flush())
@@ -134,13 +138,17 @@ export class Wire {
     this.socket.destroy()
   }
 
+  /** Ends the segment of the last statement, if it is open. */
+  private closeSegment(): void {
+    const last = this.sent.at(-1)
+    if (!last || last.isLast) return
+    last.isLast = true
+    this.writer.sync()
+  }
+
   private flush(): void {
     this.isFlushing = false
-    const last = this.sent.at(-1)
-    if (last && !last.isLast) {
-      last.isLast = true
-      this.writer.sync()
-    }
+    this.closeSegment()
     if (this.socket.writable) this.socket.write(this.writer.take())
     else this.fail(new Error('The connection has ended'))
   }

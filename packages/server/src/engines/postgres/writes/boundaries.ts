@@ -19,11 +19,11 @@ export const beginMigration: Prepared = {
 /** Undoes the transaction. */
 export async function rollBack(line: PreparedConnection): Promise<void> {
   try {
-    await line.send(rollback, true)
+    await line.send(rollback, 'tick')
   } catch (error) {
     // A statement sent with it failed, so that it was skipped.
     if (!isConsequence(error)) throw error
-    await line.send(rollback, true)
+    await line.send(rollback, 'tick')
   }
 }
 
@@ -31,7 +31,7 @@ export async function rollBack(line: PreparedConnection): Promise<void> {
 export async function isCommitted(line: PreparedConnection): Promise<boolean> {
   try {
     // The server replies ROLLBACK to the COMMIT of a transaction that had failed before.
-    return (await line.send(commit, true)).command === 'COMMIT'
+    return (await line.send(commit, 'tick')).command === 'COMMIT'
   } catch (error) {
     // A statement sent with it failed: the transaction is still open.
     if (!isConsequence(error)) throw error

@@ -93,7 +93,7 @@ class Group {
   private async query(text: SqlText, instanceId: string | null): Promise<Answer> {
     for (const value of text.values) if (typeof value === 'string') this.bytes += value.length
     try {
-      return await this.line.send(this.statements.prepare(text, instanceId), true)
+      return await this.line.send(this.statements.prepare(text, instanceId), 'tick')
     } catch (error) {
       this.isUndone = true
       throw error
@@ -128,7 +128,7 @@ export async function runGroup(
   members: readonly Member[],
 ): Promise<{ readonly hasCommitted: boolean; readonly rest: readonly Member[] }> {
   const group = new Group(line, statements)
-  for (const statement of [begin, limits]) line.send(statement, true).catch(() => undefined)
+  for (const statement of [begin, limits]) line.send(statement, 'tick').catch(() => undefined)
   const running: Promise<Outcome>[] = []
   for (const member of members) {
     if (group.isFull || group.isUndone) break

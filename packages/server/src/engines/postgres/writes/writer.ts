@@ -57,12 +57,12 @@ export function createPostgresWriter(connections: Connections, statements: State
   ): Promise<T> {
     const answerMs = isMigration ? postgresMigrationMs : statementAnswerMs
     const tx = new PostgresTransaction(
-      (statement) => line.send(statements.prepare(statement, instanceId, answerMs), true),
+      (statement) => line.send(statements.prepare(statement, instanceId, answerMs), 'tick'),
       // A change of tables waits for locks without a bound, in the database.
       isMigration ? () => undefined : locks.take,
     )
-    tx.keep(line.send(begin, true))
-    if (isMigration) tx.keep(line.send(beginMigration, true))
+    tx.keep(line.send(begin, 'tick'))
+    if (isMigration) tx.keep(line.send(beginMigration, 'tick'))
     let result: T
     try {
       result = await work(tx)

@@ -243,8 +243,8 @@ function createByIdQuery(
   }
   return (id, condition) =>
     condition
-      ? { text: conditionedText(condition.text), values: [...values, id, ...condition.values] }
-      : { text: all, values: [...values, id] }
+      ? { text: conditionedText(condition.text), values: [...values, id, ...condition.values], isLookup: true }
+      : { text: all, values: [...values, id], isLookup: true }
 }
 
 const extraColumnName = '_extra'
