@@ -1,6 +1,6 @@
 /** Runs the hooks of the writes of one request: of each event in their order, each with the row of the one before. */
 import type { BeforeFunction, Exported } from '../config/sections/functions/exported.ts'
-import type { BeforeCall, BeforeInput, BeforeOutcome, HostFailure } from '../engines/hosts/hosts.ts'
+import type { BeforeCall, BeforeInput, BeforeOutcome, BeforeResult, HostFailure } from '../engines/hosts/hosts.ts'
 import type { AnyContext } from './context.ts'
 
 type FailureOf = (error: unknown) => HostFailure
@@ -45,14 +45,31 @@ function createSteps(hooks: readonly string[], onStep: BeforeParts['onStep']) {
   }
 }
 
-/** The row as the hooks return it, and the last that returned one; null if none did. */
+type Row = Readonly<Record<string, unknown>>
+
+const isRow = (value: unknown): value is Row =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !('toJSON' in value)
+
+/** What JSON makes of `returned` is the same as for the result. */
+function resultOf(hook: string, row: Row, returned: unknown): BeforeResult {
+  if (!isRow(returned)) return { hook, returned }
+  // Without a prototype, a field called `__proto__` is a name like any other.
+  const changed: Record<string, unknown> = Object.create(null)
+  const same: string[] = []
+  for (const [name, value] of Object.entries(returned))
+    if (value === row[name] && Object.hasOwn(row, name)) same.push(name)
+    else changed[name] = value
+  return { hook, changed, same }
+}
+
+/** What the hooks return; null if that is nothing. */
 async function runHooks(
   { hooks, event }: BeforeCall,
   caller: BeforeInput['caller'],
   { functions, ctx }: BeforeParts,
   steps: ReturnType<typeof createSteps>,
-): Promise<{ readonly row: unknown; readonly hook: string } | null> {
-  let result: { readonly row: unknown; readonly hook: string } | null = null
+): Promise<BeforeResult | null> {
+  let result: { readonly hook: string; readonly returned: unknown } | null = null
   let { row } = event
   for (const hook of hooks)
     try {
@@ -62,13 +79,13 @@ async function runHooks(
       const returned: unknown = await declared.run({ ...event, row: frozen(row), caller }, ctx)
       if (returned === undefined || returned === null) continue
       if (typeof returned === 'object' && !Array.isArray(returned)) row = { ...returned }
-      result = { row: returned, hook }
+      result = { hook, returned }
     } catch (error) {
       throw new HookError(hook, error)
     } finally {
       steps.end(hook)
     }
-  return result
+  return result && resultOf(result.hook, event.row, result.returned)
 }
 
 /** Runs the hooks of all events at once. If some fail, the outcome is the failure of the first event that did. */

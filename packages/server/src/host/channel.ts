@@ -16,8 +16,5 @@ const outbox = createOutbox<FromHost>({ hasBytes, sizeOf, encode: encodeFromHost
 /** Sends a message at the end of the tick. */
 export const send = outbox.post
 
-/** Sends a message at once, before code that may never return to the event loop. */
-export function sendNow(message: FromHost): void {
-  outbox.post(message)
-  outbox.flush()
-}
+/** Sends a message at once: before code that may never return to the event loop, or where no other would join it. */
+export const sendNow = outbox.send

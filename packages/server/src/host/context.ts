@@ -1,6 +1,6 @@
-/** Builds `ctx` of an invocation. Clients are created when they are first used. */
+/** Builds `ctx` of an invocation. Clients and the signal are created when they are first used; few functions do. */
 import { createClient, files, records } from 'plinth-client'
-import type { CallerContext, Context } from '../config/sections/functions/context.ts'
+import type { CallerContext, Context, EnqueueOptions } from '../config/sections/functions/context.ts'
 import type { InvocationContext } from '../engines/hosts/hosts.ts'
 import type { CallerRefusals } from './caller-refusals.ts'
 import { createEffectNumbers } from './effect-numbers.ts'
@@ -8,7 +8,7 @@ import { log } from './log-lines.ts'
 import { createMailSender } from './mail-sender.ts'
 import type { MailTemplates } from './mail-templates.ts'
 import { createKv, createPush, createVector, type Post, type Posts } from './platform-clients.ts'
-import { createServerFetch, type SendRequest, type ServerFetchParts } from './server-requests.ts'
+import { createSender, createServerFetch, type ServerFetchParts } from './server-requests.ts'
 import { createTransactionJobs } from './transaction-jobs.ts'
 
 export type PrepareInput = (
@@ -19,11 +19,10 @@ export type PrepareInput = (
 export interface ContextParts {
   readonly id: string
   readonly given: InvocationContext
-  readonly signal: AbortSignal
+  readonly signal: () => AbortSignal
   readonly timeoutMs: number
   /** Of the server. */
   readonly url: string
-  readonly sendRequest: SendRequest
   readonly outboundFetch: typeof fetch
   /** The input of a job as its queue takes it. Throws `HttpError` 400 where it does not fit. */
   readonly prepareInput: PrepareInput
@@ -34,7 +33,7 @@ export interface ContextParts {
 
 type Client = ReturnType<typeof createClient>
 
-const lazy = <Value>(create: () => Value): (() => Value) => {
+export const lazy = <Value>(create: () => Value): (() => Value) => {
   let value: { readonly made: Value } | undefined
   return () => {
     value ??= { made: create() }
@@ -44,9 +43,10 @@ const lazy = <Value>(create: () => Value): (() => Value) => {
 
 export type AnyContext = Omit<Context, 'db'> & { readonly db?: CallerContext['db'] | undefined }
 
-export function createContext(parts: ContextParts): AnyContext {
-  const { id, given, signal, timeoutMs, url, sendRequest, outboundFetch, mailTemplates, prepareInput, refusals } = parts
-  const startedMs = performance.now()
+/** The parts of `ctx` that send requests to the server. */
+function createClients(parts: ContextParts) {
+  const { id, given, timeoutMs, url, mailTemplates, prepareInput, refusals } = parts
+  const sendRequest = createSender(id)
   const effects = createEffectNumbers()
   const clientAs = (as: 'caller' | 'service', onResponse?: ServerFetchParts['onResponse']) =>
     lazy<Client>(() =>
@@ -60,24 +60,18 @@ export function createContext(parts: ContextParts): AnyContext {
   const asCaller = clientAs('caller', (response) => refusals.note(response))
   const asService = clientAs('service')
   const jobs = createTransactionJobs(given.jobId, effects)
-  const databasesOf =
-    (client: () => Client): Client['db'] =>
-    (...names: []) =>
-      jobs.within(client().db(...names)) as ReturnType<Client['db']>
+  const databaseOf = (client: () => Client, names: []): ReturnType<Client['db']> => jobs.within(client().db(...names))
   const post: Post = (path, body) => asService().request('POST', path, { body })
   const posts: Posts = { write: post, read: (path, body) => effects.reading(() => post(path, body)) }
-  const logAt = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string, fields?: object) =>
-    log(id, level, message, fields)
   return {
-    ...(given.hasCaller ? { db: databasesOf(asCaller) as CallerContext['db'] } : {}),
-    service: { db: databasesOf(asService) as CallerContext['db'] },
-    auth: given.auth as Context['auth'],
-    files: (bucket) => asService().files(bucket),
-    kv: (namespace) => createKv(posts, namespace),
-    vector: (index) => createVector(posts, index),
+    databaseAsCaller: (names: []) => databaseOf(asCaller, names),
+    databaseAsService: (names: []) => databaseOf(asService, names),
+    files: (bucket: string) => asService().files(bucket),
+    kv: (namespace: string) => createKv(posts, namespace),
+    vector: (index: string) => createVector(posts, index),
     push: createPush(post),
     mail: createMailSender(post, mailTemplates),
-    enqueue: async (queue, input, options = {}) => {
+    async enqueue(queue: string, input: unknown, options: EnqueueOptions = {}): Promise<{ jobId: string }> {
       const prepare = async () => ({
         queue,
         ...(await prepareInput(queue, input)),
@@ -86,14 +80,40 @@ export function createContext(parts: ContextParts): AnyContext {
       })
       return jobs.enqueue(prepare) ?? post('/api/functions/jobs', await prepare())
     },
+  }
+}
+
+export function createContext(parts: ContextParts): AnyContext {
+  const { id, given, signal, outboundFetch } = parts
+  const startedMs = performance.now()
+  const clients = lazy(() => createClients(parts))
+  const logAt = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string, fields?: object) =>
+    log(id, level, message, fields)
+  // Own members, so that code may copy `ctx`.
+  return {
+    ...(given.hasCaller && { db: ((...names: []) => clients().databaseAsCaller(names)) as CallerContext['db'] }),
+    service: { db: ((...names: []) => clients().databaseAsService(names)) as CallerContext['db'] },
+    auth: given.auth as Context['auth'],
+    files: (bucket) => clients().files(bucket),
+    kv: (namespace) => clients().kv(namespace),
+    vector: (index) => clients().vector(index),
+    get push() {
+      return clients().push
+    },
+    get mail() {
+      return clients().mail
+    },
+    enqueue: (queue, input, options) => clients().enqueue(queue, input, options),
     now: () => new Date(given.nowMs + (performance.now() - startedMs)),
     secrets: given.secrets,
     log: { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') },
-    signal,
+    get signal() {
+      return signal()
+    },
     fetch: ((input: RequestInfo | URL, init?: RequestInit) =>
       outboundFetch(input, {
         ...init,
-        signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal,
+        signal: init?.signal ? AbortSignal.any([signal(), init.signal]) : signal(),
       })) as typeof fetch,
     idempotencyKey: given.idempotencyKey,
   }

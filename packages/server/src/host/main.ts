@@ -22,6 +22,8 @@ import { answer } from './server-requests.ts'
 endWithParent()
 const claims = openClaims()
 const runs = new Map<string, HostedRun>()
+/** Invocations that were received and have not ended. */
+let unfinished = 0
 let parts: RunParts | null = null
 
 async function load({ entry, url, networks, fetchRelay, sources }: ToHost & { type: 'load' }): Promise<void> {
@@ -46,11 +48,18 @@ function receive(message: ToHost): void {
       return
     case 'invoke': {
       if (!parts) throw new Error('No code is loaded')
-      if (!claims.claim(message.claim)) return
+      if (!claims.claim(message.claim)) {
+        unfinished -= 1
+        return
+      }
       const { id } = message
       const run = createRun(message, parts, {
         onStep: (step) => claims.note(message.claim, step),
-        onEnd: () => runs.delete(id),
+        isAlone: () => unfinished === 1,
+        onEnd() {
+          runs.delete(id)
+          unfinished -= 1
+        },
       })
       runs.set(id, run)
       run.start()
@@ -72,7 +81,9 @@ function receive(message: ToHost): void {
 
 process.on('message', (packet: Packet<ToHost>) => {
   let hasBegun = false
-  for (const message of decodeToHost(packet)) {
+  const messages = decodeToHost(packet)
+  for (const { type } of messages) if (type === 'invoke') unfinished += 1
+  for (const message of messages) {
     // A function reaches its own code in a microtask. The next one is not claimed before that, so that an endless loop
     // has claimed nothing but itself.
     if (message.type === 'invoke' && hasBegun) setImmediate(receive, message)

@@ -4,16 +4,15 @@ import { isHttpError } from '../config/sections/functions/http-error.ts'
 import { findLocation } from '../config/sections/functions/location.ts'
 import type { StandardSchema } from '../config/sections/functions/standard-schema.ts'
 import type { BeforeInput, HostFailure, HttpInput } from '../engines/hosts/hosts.ts'
-import type { InvokeMessage } from '../engines/hosts/protocol.ts'
+import type { FromInvocation, InvokeMessage } from '../engines/hosts/protocol.ts'
 import { runBefore } from './before.ts'
 import { CallerRefusals } from './caller-refusals.ts'
-import { send } from './channel.ts'
-import { type AnyContext, createContext, type PrepareInput } from './context.ts'
+import { send, sendNow } from './channel.ts'
+import { type AnyContext, createContext, lazy, type PrepareInput } from './context.ts'
 import { checkCaller, checkOutput, parseInput } from './input.ts'
 import { currentInvocation } from './log-lines.ts'
 import type { MailTemplates } from './mail-templates.ts'
 import { isStream, StreamWindow, sendResponse, sendStream, toJson, type Values } from './results.ts'
-import { createSender } from './server-requests.ts'
 
 export interface RunParts {
   readonly functions: ReadonlyMap<string, Exported>
@@ -33,30 +32,33 @@ export interface HostedRun {
 interface RunEvents {
   /** Of functions that run together, the index of the one that runs now. */
   readonly onStep: (step: number) => void
+  /** Whether this host has no other invocation, whose messages could be sent with those of this one. */
+  readonly isAlone: () => boolean
   readonly onEnd: () => void
 }
 
-export function createRun(message: InvokeMessage, parts: RunParts, { onStep, onEnd }: RunEvents): HostedRun {
+export function createRun(message: InvokeMessage, parts: RunParts, events: RunEvents): HostedRun {
   const { id, name, input, context: given, timeoutMs } = message
-  const controller = new AbortController()
-  const window = new StreamWindow()
-  const { signal } = controller
+  const { onStep, isAlone, onEnd } = events
+  const controller = lazy(() => new AbortController())
+  const signal = (): AbortSignal => controller().signal
+  const window = lazy(() => new StreamWindow())
   const refusals = new CallerRefusals()
   const prepareInput = prepareInputFor(parts.functions)
+
+  const end = (last: FromInvocation): void => (isAlone() ? sendNow : send)(last)
 
   async function run(): Promise<void> {
     try {
       const declared = parts.functions.get(name)
       if (!declared) throw new Error(`There is no function ${name}`)
       const { url, outboundFetch, mailTemplates } = parts
-      const sendRequest = createSender(id)
       const ctx = createContext({
         id,
         given,
         signal,
         timeoutMs,
         url,
-        sendRequest,
         outboundFetch,
         mailTemplates,
         prepareInput,
@@ -64,14 +66,14 @@ export function createRun(message: InvokeMessage, parts: RunParts, { onStep, onE
       })
       if (declared.kind === 'before') {
         const outcome = await runBefore(input as BeforeInput, { functions: parts.functions, ctx, failureOf, onStep })
-        return send({ type: 'value', id, json: JSON.stringify(outcome) })
+        return end({ type: 'value', id, json: JSON.stringify(outcome) })
       }
       const result = await runs[declared.kind](declared as never, input as never, ctx, given)
-      if (result instanceof Response) await sendResponse(id, result, window, signal)
-      else if (isStream(result)) await sendStream(id, result, window, signal)
-      else send({ type: 'value', id, json: toJson(result) })
+      if (result instanceof Response) await sendResponse(id, result, window(), signal())
+      else if (isStream(result)) await sendStream(id, result, window(), signal())
+      else end({ type: 'value', id, json: toJson(result) })
     } catch (error) {
-      send({ type: 'failed', id, failure: refusalOf(error, refusals) ?? failureOf(error) })
+      end({ type: 'failed', id, failure: refusalOf(error, refusals) ?? failureOf(error) })
     } finally {
       onEnd()
     }
@@ -80,13 +82,13 @@ export function createRun(message: InvokeMessage, parts: RunParts, { onStep, onE
   return {
     start: () => void currentInvocation.run(id, run),
     abort: (reason) =>
-      controller.abort(
+      controller().abort(
         new DOMException(
           reason === 'timeout' ? 'The function is past its deadline' : 'The caller has left',
           reason === 'timeout' ? 'TimeoutError' : 'AbortError',
         ),
       ),
-    pull: () => window.release(),
+    pull: () => window().release(),
   }
 }
 

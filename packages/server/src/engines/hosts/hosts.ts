@@ -112,10 +112,18 @@ export interface BeforeInput {
   readonly caller: { readonly kind: 'anonymous' | 'user' | 'service'; readonly auth: object | null }
 }
 
+/**
+ * What the hooks of an event returned in place of its row, and the last hook that returned something. Of a row only the
+ * members that differ, and the names of those that do not: most hooks set a field or two.
+ */
+export type BeforeResult =
+  | { readonly hook: string; readonly changed: Readonly<Record<string, unknown>>; readonly same: readonly string[] }
+  | { readonly hook: string; readonly returned: unknown }
+
 /** The result of functions of kind `before`. */
 export type BeforeOutcome =
-  /** Of each event the row that the last hook returned, and its name; null if none returned one. */
-  | { readonly results: readonly ({ readonly row: unknown; readonly hook: string } | null)[] }
+  /** Of each event; null if no hook returned anything. */
+  | { readonly results: readonly (BeforeResult | null)[] }
   | { readonly failed: { readonly index: number; readonly hook: string; readonly failure: HostFailure } }
 
 /** The input of a function of kind `http`. */

@@ -10,8 +10,8 @@ export type Packet<Message> = string | readonly Message[]
 export interface Outbox<Message> {
   /** Sends a message at the end of the tick. */
   post(message: Message): void
-  /** Sends what was posted. */
-  flush(): void
+  /** Sends a message, and what was posted before it, at once. */
+  send(message: Message): void
 }
 
 export interface OutboxOptions<Message> {
@@ -28,6 +28,11 @@ export function createOutbox<Message>({ hasBytes, sizeOf, encode, send }: Outbox
   let posted: Message[] = []
   let isBinary = false
   let size = 0
+  const add = (message: Message): void => {
+    posted.push(message)
+    isBinary ||= hasBytes(message)
+    size += sizeOf(message)
+  }
   const flush = (): void => {
     if (posted.length === 0) return
     const packet = isBinary ? posted : posted.map(encode).join('\n')
@@ -38,11 +43,13 @@ export function createOutbox<Message>({ hasBytes, sizeOf, encode, send }: Outbox
   }
   return {
     post(message) {
-      if (posted.push(message) === 1) setImmediate(flush)
-      isBinary ||= hasBytes(message)
-      size += sizeOf(message)
+      if (posted.length === 0) setImmediate(flush)
+      add(message)
       if (size > hostPacketChars) flush()
     },
-    flush,
+    send(message) {
+      add(message)
+      flush()
+    },
   }
 }

@@ -89,6 +89,8 @@ const request = {
   signal: new AbortController().signal,
 } as const
 
+const epoch = new Date(0).toISOString()
+
 const insertOf = (row: Record<string, unknown>): HookEvent => ({
   namespace: 'shared',
   instanceId: null,
@@ -127,6 +129,25 @@ export const other = before('shared.notes', ['insert'], () => { throw new Error(
       { id: 'a', log: '2', by: 'anonymous' },
     ])
     expect(messages()).toBe(1)
+  })
+
+  test.each<[what: string, returned: string, expected: object | string]>([
+    ['a removed and a new member', '{ id: row.id, tags: row.tags, text: 1 }', { id: 'a', tags: ['x'], text: 1 }],
+    ['members without JSON', '{ ...row, text: undefined, tags: () => {} }', { id: 'a' }],
+    ['values with JSON of their own', '{ ...row, tags: [new Date(0)] }', { id: 'a', text: '', tags: [epoch] }],
+    ['an equal value', '{ ...row, tags: [...row.tags] }', { id: 'a', text: '', tags: ['x'] }],
+    [
+      'a name of the prototype',
+      '{ ...row, ["__proto__"]: 1 }',
+      JSON.parse('{"id":"a","text":"","tags":["x"],"__proto__":1}'),
+    ],
+    ['a row with JSON of its own', '{ ...row, toJSON: () => ({ id: 1 }) }', { id: 1 }],
+    ['a list', '[row.id]', ['a']],
+  ])('[FN-BEFORE-1] the row that is returned arrives as its JSON: %s', async (_, returned, expected) => {
+    const { run } = await openHooks(`
+export const shape = before('shared.posts', ['insert'], ({ row }) => (${returned}))`)
+    const [result] = (await run(insertOf({ text: '', tags: ['x'] }))) ?? []
+    expect(JSON.parse(JSON.stringify(result?.row))).toEqual(expected)
   })
 
   test('[FN-BEFORE-2] an HttpError is the refusal of its event', async () => {

@@ -1,7 +1,7 @@
 /** Runs the `before` functions of the application: all events of a request in one message to a function host. */
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
-import { type BeforeInput, type BeforeOutcome, HostError } from '../../../engines/hosts/hosts.ts'
+import { type BeforeInput, type BeforeOutcome, type BeforeResult, HostError } from '../../../engines/hosts/hosts.ts'
 import { type ApiError, hookFailed } from '../../../errors.ts'
 import { beforeDepthMax, beforeTimeoutMs, beforeTimeoutMsMax } from '../../../limits/functions.ts'
 import {
@@ -16,7 +16,7 @@ import type { BeforeDefinition } from '../definitions/definition.ts'
 import { apiErrorOf, faultOf, hookErrorOf } from '../invoke/failures.ts'
 import type { Invoker } from '../invoke/invoker.ts'
 import { createBeforeTimes } from './before-times.ts'
-import { compileHooks, type TableHooks } from './declared-hooks.ts'
+import { compileHooks, type HookList, hookList, type TableHooks } from './declared-hooks.ts'
 import { reportHook } from './report-hook.ts'
 
 export interface BeforeHooksDeps {
@@ -32,8 +32,22 @@ export interface BeforeHookRuns extends BeforeHooks {
   readonly times: ReturnType<typeof createBeforeTimes>
 }
 
+const none = hookList([])
+
+/** The hooks of several events, once each. */
+const together = (lists: readonly HookList[]): HookList => hookList([...new Set(lists.flatMap(({ hooks }) => hooks))])
+
 /** How many functions have caused each other before this request: the ids of their requests say so. */
-const depthOf = (requestId: string): number => Number(/^fn:(\d+):/.exec(requestId)?.[1] ?? 0)
+const depthOf = (requestId: string): number =>
+  requestId.startsWith('fn:') ? Number(/^fn:(\d+):/.exec(requestId)?.[1] ?? 0) : 0
+
+/** What the hooks returned in place of the row of an event. */
+function rowOf(result: BeforeResult, { row }: HookEvent): unknown {
+  if ('returned' in result) return result.returned
+  const returned: Record<string, unknown> = Object.assign(Object.create(null), result.changed)
+  for (const name of result.same) returned[name] = row[name]
+  return returned
+}
 
 export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooksDeps): BeforeHookRuns {
   /** By the list of functions, since a reload brings another one. */
@@ -60,20 +74,22 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     request: HookRequest,
   ): Promise<readonly (HookedRow | null)[]> {
     const { caller, requestId } = request
-    const hooksOf = events.map(({ table, operation }) => tables.get(table)?.[operation] ?? [])
-    const [first] = hooksOf[0] ?? []
+    const listOf = ({ table, operation }: HookEvent): HookList => tables.get(table)?.[operation] ?? none
+    const [event] = events
+    // Most requests write one row.
+    const all = event && events.length === 1 ? listOf(event) : together(events.map(listOf))
+    const { hooks, names } = all
+    const [first] = hooks
     if (!first) return events.map(() => null)
     const hookBy = (name: string): BeforeDefinition => hooks.find((hook) => hook.name === name) ?? first
     if (depthOf(requestId) >= beforeDepthMax)
       throw fail(first, requestId, `Functions have caused each other ${beforeDepthMax} times`)
-    const hooks = [...new Set(hooksOf.flat())]
-    const names = hooks.map(({ name }) => name)
     const input: BeforeInput = {
       hooks: names,
-      calls: events.map(({ operation, row, previous }, index) => ({
-        hooks: (hooksOf[index] ?? []).map(({ name }) => name),
-        event: { operation, row, previous },
-      })),
+      calls: events.map((one) => {
+        const { operation, row, previous } = one
+        return { hooks: listOf(one).names, event: { operation, row, previous } }
+      }),
       caller: { kind: caller.kind, auth: caller.auth },
     }
     const timeoutMs = events.length > 1 ? beforeTimeoutMsMax : beforeTimeoutMs
@@ -92,7 +108,11 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     }
     for (const hook of hooks) if (hook !== first) invoker.countRun(hook.name)
     return outcome.results.map(
-      (one) => one && { row: one.row, fail: (problem) => fail(hookBy(one.hook), requestId, problem) },
+      (one, index) =>
+        one && {
+          row: rowOf(one, events[index] as HookEvent),
+          fail: (problem) => fail(hookBy(one.hook), requestId, problem),
+        },
     )
 
     function errorOf({ index, hook, failure }: Extract<BeforeOutcome, { failed: unknown }>['failed']): Error {

@@ -3,8 +3,19 @@ import type { HookOperation } from '../../before-hooks.ts'
 import type { BeforeDefinition, FunctionDefinition } from '../definitions/definition.ts'
 import { splitAddress } from '../definitions/hook-target.ts'
 
-/** The hooks of the tables of a namespace, each list in the order in which they run. */
-export type TableHooks = ReadonlyMap<string, Partial<Readonly<Record<HookOperation, readonly BeforeDefinition[]>>>>
+/** The hooks of the tables of a namespace. */
+export type TableHooks = ReadonlyMap<string, Partial<Readonly<Record<HookOperation, HookList>>>>
+
+/** Hooks in the order in which they run. */
+export interface HookList {
+  readonly hooks: readonly BeforeDefinition[]
+  readonly names: readonly string[]
+}
+
+export const hookList = (hooks: readonly BeforeDefinition[]): HookList => ({
+  hooks,
+  names: hooks.map(({ name }) => name),
+})
 
 /** The `before` functions in the order of the modules and their lines. */
 export function hooksInOrder(
@@ -20,12 +31,12 @@ export function hooksInOrder(
 
 /** The hooks by namespace. */
 export function compileHooks(hooks: readonly BeforeDefinition[]): ReadonlyMap<string, TableHooks> {
-  const namespaces = new Map<string, Map<string, Partial<Record<HookOperation, BeforeDefinition[]>>>>()
+  const namespaces = new Map<string, Map<string, Partial<Record<HookOperation, HookList>>>>()
   for (const hook of hooks) {
     const [namespace, table] = splitAddress(hook.table)
     const tables = namespaces.getOrInsertComputed(namespace, () => new Map())
     const of = tables.getOrInsertComputed(table, () => ({}))
-    for (const operation of new Set(hook.on)) of[operation] = [...(of[operation] ?? []), hook]
+    for (const operation of new Set(hook.on)) of[operation] = hookList([...(of[operation]?.hooks ?? []), hook])
   }
   return namespaces
 }

@@ -81,7 +81,7 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
     durations.getOrInsertComputed(name, () => createDurations(requestBounds))
 
   function answer({ name, caller, requestId, effects }: FunctionCall) {
-    const bounds = createEffectBounds()
+    const bounds = effects === undefined ? null : createEffectBounds()
     return async (content: HostRequest, as: 'caller' | 'service', signal: AbortSignal): Promise<HostResponse> => {
       const { method, path, headers, body, effect } = content
       const effectKey = effects !== undefined && effect !== undefined ? `${effects}:${effect}` : undefined
@@ -99,7 +99,7 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
             signal,
           }),
         )
-      return effectKey === undefined ? perform() : bounds.run(perform)
+      return bounds === null || effectKey === undefined ? perform() : bounds.run(perform)
     }
   }
 

@@ -144,7 +144,9 @@ export class HookPasses implements HookPass {
         one && event.operation !== 'delete' ? parseHooked(table, event.row, one) : unchanged(table, event.row)
       return { ...note, decision }
     })
-    this.#decisions = Map.groupBy([...this.#matched, ...decided], ({ event }) => keyOf(event))
+    this.#decisions = new Map()
+    for (const one of [...this.#matched, ...decided])
+      this.#decisions.getOrInsertComputed(keyOf(one.event), () => []).push(one)
   }
 
   /** The work of one pass, for its transaction. */
@@ -166,8 +168,8 @@ export class HookPasses implements HookPass {
     }
   }
 
-  /** Locks the rows that were noted. Returns whether it had to wait, so that what was noted may be outdated. */
-  #lock(): Promise<boolean> {
+  /** Locks the rows that were noted. Gives whether it had to wait, so that what was noted may be outdated. */
+  #lock(): Promise<boolean> | false {
     return this.#rows.lock(this.#notes.map(({ event }) => event))
   }
 

@@ -42,10 +42,13 @@ function alteredFields(table: Table, proposed: RecordRow, { row, fail }: HookedR
   if (row.createdAt !== proposed.createdAt)
     throw fail('It must return the whole row with its createdAt, which cannot be changed: { ...row, … }')
   const altered = new Map<string, unknown>()
-  // The server sets the time of the write itself.
-  for (const name of new Set([...Object.keys(proposed), ...Object.keys(row)]))
+  const compare = (name: string): void => {
+    // The server sets the time of the write itself.
     if (name !== 'updatedAt' && !isSame(proposed[name], row[name]) && !isLeftOut(table, row, name))
       altered.set(name, row[name] ?? null)
+  }
+  for (const name of Object.keys(proposed)) compare(name)
+  for (const name of Object.keys(row)) if (!Object.hasOwn(proposed, name)) compare(name)
   return altered
 }
 
@@ -63,13 +66,13 @@ export function parseHooked(table: Table, proposed: RecordRow, hooked: HookedRow
   const body: RecordRow = Object.create(null)
   for (const [name, value] of altered) body[name] = value
   try {
-    const { createdAt, updatedAt, ...row } = proposed
+    const row = { ...proposed }
     for (const [name, { field, operator, value }] of parsePatch({ table, showsHidden: true }, body).changes) {
       if (operator) throw fail(`${name}: must be a value, not an operator`)
       if (field === null && value === null && !Object.hasOwn(hooked.row as RecordRow, name)) delete row[name]
       else row[name] = value
     }
-    const decided = complete(table, { ...row, createdAt, updatedAt })
+    const decided = complete(table, isLonger(row, proposed) ? withTimesLast(row) : row)
     if (altered.size > 0 && JSON.stringify(decided).length > recordBytesMax)
       throw fail(`The row is larger than ${recordBytesMax} bytes`)
     return { row: decided, altered: new Set(altered.keys()), fail }
@@ -77,6 +80,14 @@ export function parseHooked(table: Table, proposed: RecordRow, hooked: HookedRow
     if (error instanceof ApiError && error.slug === 'invalid-input') throw fail(problemOf(error))
     throw error
   }
+}
+
+/** Whether fields were added, which then follow the times. */
+const isLonger = (row: RecordRow, proposed: RecordRow): boolean =>
+  Object.keys(row).length > Object.keys(proposed).length
+
+function withTimesLast({ createdAt, updatedAt, ...rest }: RecordRow): RecordRow {
+  return { ...rest, createdAt, updatedAt }
 }
 
 /** Whether data names fields as the server's own errors do. */

@@ -10,10 +10,10 @@ import type { HookEvent, HookRequest } from '../../../before-hooks.ts'
 /** The rows that one request has locked. */
 export interface LockedRows {
   /**
-   * Locks the rows that the events change. Resolves with whether it had to wait, so that the rows may have changed.
-   * Rejects if the request is aborted, 409 after `hookedRowWaitMs` in all, and 503 if too many wait.
+   * Locks the rows that the events change. Gives whether it had to wait, so that the rows may have changed. Rejects if
+   * the request is aborted, 409 after `hookedRowWaitMs` in all, and 503 if too many wait.
    */
-  lock(events: readonly HookEvent[]): Promise<boolean>
+  lock(events: readonly HookEvent[]): Promise<boolean> | false
   release(): void
 }
 
@@ -44,15 +44,14 @@ class RequestLocks implements LockedRows {
     this.#request = request
   }
 
-  async lock(events: readonly HookEvent[]): Promise<boolean> {
-    const missing = new Set<string>()
-    for (const event of events) {
-      // An insert has no row yet that others could change.
-      if (event.previous === null) continue
-      const key = keyOf(event)
-      if (!this.#held.has(key)) missing.add(key)
-    }
-    if (missing.size === 0) return false
+  lock(events: readonly HookEvent[]): Promise<boolean> | false {
+    // An insert has no row yet that others could change.
+    const keys = events.filter(({ previous }) => previous !== null).map(keyOf)
+    const missing = new Set(keys.filter((key) => !this.#held.has(key)))
+    return missing.size > 0 && this.#lockMissing(missing)
+  }
+
+  async #lockMissing(missing: ReadonlySet<string>): Promise<boolean> {
     let keys = [...missing].sort()
     if ((keys[0] as string) < this.#last) {
       keys = [...this.#held.keys(), ...keys].sort()
