@@ -81,8 +81,9 @@ export const roomHistoryAgeMs = 120_000
 /** The same for the state of one player. */
 export const playerHistoryEntriesMax = 64
 export const playerHistoryBytesMax = 32 * KiB
-/** Responses kept per user for repeated requests. */
+/** The latest responses of a user, kept for repeated requests; up to twice as many are. */
 export const keptResultsMax = 128
+/** Of all kept responses of a user. */
 export const keptResultsBytesMax = 256 * KiB
 export const keptResultAgeMs = 60_000
 /** One result, or all messages of one action. Larger data belongs in a state. */

@@ -13,10 +13,10 @@ export interface SaveForm {
 }
 
 export class Journal {
-  private items: string[] = []
-  private itemsBytes = 0
-  /** Items of the save that is under way. */
-  private inFlight: { items: string[]; bytes: number } | null = null
+  /** Items as JSON, separated by commas. */
+  private items = ''
+  /** Items of the save that is under way; null without one. */
+  private inFlight: string | null = null
   /** The first save under a fence is a snapshot, as is a save of changes that paths cannot express. */
   private needsSnapshot = true
   private snapshotBytes = 0
@@ -78,28 +78,25 @@ export class Journal {
   addText(item: string): void {
     this.hasUnsaved = true
     if (this.needsSnapshot) return
-    this.items.push(item)
-    this.itemsBytes += item.length
-    if (this.itemsBytes > Math.max(roomJournalBytesMin, this.snapshotBytes)) this.requireSnapshot()
+    this.items = joined(this.items, item)
+    if (this.items.length > Math.max(roomJournalBytesMin, this.snapshotBytes)) this.requireSnapshot()
   }
 
   /** Makes the next save a snapshot, because paths cannot express a change. */
   requireSnapshot(): void {
     this.hasUnsaved = true
     this.needsSnapshot = true
-    this.items = []
-    this.itemsBytes = 0
+    this.items = ''
   }
 
   /** Starts a save of everything that is not saved yet; must be followed by `saved` or `failed`. */
   begin(data: RoomData): SaveForm {
-    const isGrown = this.journalBytes + this.itemsBytes > Math.max(roomJournalBytesMin, this.snapshotBytes)
+    const isGrown = this.journalBytes + this.items.length > Math.max(roomJournalBytesMin, this.snapshotBytes)
     const isSnapshot = this.needsSnapshot || isGrown || data.isChanged
     const snapshot = isSnapshot ? data.toSnapshot() : null
-    const entry = isSnapshot || this.items.length === 0 ? null : `[${this.items.join(',')}]`
-    this.inFlight = { items: this.items, bytes: this.itemsBytes }
-    this.items = []
-    this.itemsBytes = 0
+    const entry = isSnapshot || this.items === '' ? null : `[${this.items}]`
+    this.inFlight = this.items
+    this.items = ''
     this.hasUnsaved = false
     this.needsSnapshot = false
     return { snapshot, entry, seq: this.seq + 1, versionBound: this.highest + roomVersionsReserved }
@@ -118,11 +115,11 @@ export class Journal {
   /** The outcome is unknown: the next save repeats these items and adds later ones. */
   failed({ snapshot }: SaveForm): void {
     if (snapshot !== null || this.needsSnapshot) this.requireSnapshot()
-    else if (this.inFlight) {
-      this.items = [...this.inFlight.items, ...this.items]
-      this.itemsBytes += this.inFlight.bytes
-    }
+    else if (this.inFlight) this.items = joined(this.inFlight, this.items)
     this.inFlight = null
     this.hasUnsaved = true
   }
 }
+
+const joined = (before: string, after: string): string =>
+  before === '' || after === '' ? before + after : `${before},${after}`
