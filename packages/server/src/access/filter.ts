@@ -45,19 +45,33 @@ export type FieldsOf<F> = F extends Filter<infer K> ? (string extends K ? NamesO
 type NamesOf<F> = [keyof F & string] extends [never] ? UnknownNames : Known<keyof F & string>
 type Known<K extends string> = string extends K ? UnknownNames : K
 
-const filterNodes = new WeakMap<object, FilterNode>()
-const fieldRefs = new WeakMap<object, string>()
+/** What a rule returns or passes on. The private field is found only in what the functions below make. */
+class MadeFilter {
+  readonly #node: FilterNode
 
-function make<K extends string>(node: FilterNode): Filter<K> {
-  const filter: Filter<K> = Object.freeze({})
-  filterNodes.set(filter, Object.freeze(node))
-  return filter
+  constructor(node: FilterNode) {
+    this.#node = node
+  }
+
+  static nodeOf = (value: object): FilterNode | undefined => (#node in value ? value.#node : undefined)
 }
 
-/** The arguments come from rules. Nodes are found by object identity, so JSON data can never forge one. */
-export const findFilterNode = (value: object): FilterNode | undefined => filterNodes.get(value)
+class MadeFieldRef {
+  readonly #name: string
+
+  constructor(name: string) {
+    this.#name = name
+  }
+
+  static nameOf = (value: object): string | undefined => (#name in value ? value.#name : undefined)
+}
+
+const make = <K extends string>(node: FilterNode): Filter<K> => new MadeFilter(node) as Filter<K>
+
+/** The arguments come from rules. JSON data can never forge a node. */
+export const findFilterNode = MadeFilter.nodeOf
 export const findFieldRef = (value: unknown): string | undefined =>
-  typeof value === 'object' && value !== null ? fieldRefs.get(value) : undefined
+  typeof value === 'object' && value !== null ? MadeFieldRef.nameOf(value) : undefined
 
 /** True if every filter is true. */
 export function and<const A extends readonly object[]>(...filters: A): Filter<FieldsOf<A[number]>> {
@@ -95,8 +109,4 @@ export function exists<const W extends object>(table: string, where: W): Filter<
 }
 
 /** Refers to a field of the outer row, for use inside `exists`. */
-export function field<const K extends string>(name: K): FieldRef<K> {
-  const ref = Object.freeze({}) as FieldRef<K>
-  fieldRefs.set(ref, name)
-  return ref
-}
+export const field = <const K extends string>(name: K): FieldRef<K> => new MadeFieldRef(name) as unknown as FieldRef<K>

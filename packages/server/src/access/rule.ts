@@ -43,9 +43,9 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function conditions(filter: Record<string, unknown>, scope: Scope): Expr {
-  const entries = Object.entries(filter)
-  if (entries.length === 0) throw new RuleError('A rule returned an empty filter; return true to allow every row')
-  return allOf(entries.map(([name, value]) => part(scope, () => comparison(name, '==', value, scope))))
+  const names = Object.keys(filter)
+  if (names.length === 0) throw new RuleError('A rule returned an empty filter; return true to allow every row')
+  return allOf(names.map((name) => part(scope, () => comparison(name, '==', filter[name], scope))))
 }
 
 function comparison(name: string, op: string, value: unknown, scope: Scope): Expr {

@@ -26,6 +26,12 @@ export const createResolveCall =
     return tables.resolve({ namespace, instanceId, tableName: table }, caller)
   }
 
+/** Passes on a table that was resolved at once, or later. */
+export const withTable = <Result>(
+  table: TableCall | Promise<TableCall>,
+  use: (table: TableCall) => Promise<Result>,
+): Promise<Result> => (table instanceof Promise ? table.then(use) : use(table))
+
 /** zod's own `record` would drop a member called `__proto__`, which has to be rejected instead. */
 export const recordSchema = z
   .unknown()

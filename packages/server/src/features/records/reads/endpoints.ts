@@ -24,7 +24,7 @@ import {
 import { scanWaitMs } from '../../../limits/sqlite.ts'
 import type { Aggregates } from '../aggregates/aggregate.ts'
 import { search } from '../search/search.ts'
-import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
+import { common, type ResolveCall, readScope, recordSchema, tablePaths, withTable } from '../table-endpoint.ts'
 import { countRows } from '../totals/totals.ts'
 import { explained } from './explain/explain.ts'
 import { type ListDeps, list } from './list.ts'
@@ -245,7 +245,7 @@ export function createReadEndpoints({ resolve, aggregates, ...listDeps }: ReadEn
       query: getQuery,
       replies: { 200: { description: 'The record', schema: recordSchema } },
       errors: [404],
-      handle: async (call) => get(await resolve(call), call.params.id ?? '', call.query, limits),
+      handle: (call) => withTable(resolve(call), (table) => get(table, call.params.id ?? '', call.query, limits)),
     }),
   ]
 }

@@ -1,5 +1,6 @@
 /** Get, count, and the parameters that all lists share. Every SQL query includes the caller's read rule. */
 import { required } from '../../../access/check.ts'
+import type { SqlText } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField, notFound } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
@@ -59,18 +60,18 @@ export async function findRecord(
   id: string,
   fields: ReadonlySet<string> | null = null,
 ): Promise<RecordRow | null> {
+  if (!isRecordId(id)) return null
   const reader = readerOf(call, fields)
-  const row = await findRow(call, id, reader)
+  const [row] = await call.database.all<RecordRow>(rowQuery(call, id, reader))
   if (!row) return null
   takeVersion(row)
   return reader.record(row)
 }
 
-async function findRow(call: TableCall, id: string, reader: RowReader): Promise<RecordRow | null> {
-  if (!isRecordId(id)) return null
+/** Selects the row with an id if the caller may read it. */
+function rowQuery(call: TableCall, id: string, reader: RowReader): SqlText {
   const [rule] = conditionsOf(call, call.permissions.read())
-  const [row] = await call.database.all<RecordRow>(reader.byId(id, rule))
-  return row ?? null
+  return reader.byId(id, rule)
 }
 
 /**
@@ -86,7 +87,8 @@ export async function get(
   required(call.permissions.read(), call.caller)
   const included = parseInclude(call, include)
   const reader = includingReader(call, fieldsText === undefined ? null : parseFields(call.view, fieldsText), included)
-  const row = await findRow(call, id, reader)
+  if (!isRecordId(id)) throw notFound('Record')
+  const [row] = await call.database.all<RecordRow>(rowQuery(call, id, reader))
   if (!row) throw notFound('Record')
   const version = takeVersion(row)
   if (included.length > 0) return recordWithIncluded({ call, reader, included }, row, version, limits)
