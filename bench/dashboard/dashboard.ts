@@ -16,6 +16,9 @@ import { fillTables } from './seed.ts'
 const configPath = 'bench/dashboard/plinth.config.ts'
 const jumps = 20
 const rollSeconds = 3
+/** Frames that are counted, each with some new rows. */
+const frames = 300
+const pixelsPerFrame = 120
 
 const ms = (value: number): string => `${value.toFixed(0)} ms`
 const kB = (bytes: number): string => `${(bytes / 1000).toFixed(1)} kB`
@@ -34,8 +37,15 @@ async function measureTable(measured: MeasuredPage, url: string, path: string, r
   await page.locator('.data-cell').first().waitFor()
   report('first jump to the middle', ms(await measured.jump(rows / 2, rows)))
   const times: number[] = []
+  const used = await measured.threadMs()
   for (let at = 0; at < jumps; at++) times.push(await measured.jump(((at * 0.618034) % 1) * rows, rows))
+  const perJump = ((await measured.threadMs()) - used) / jumps
   report(`${jumps} jumps: median, longest`, `${ms(median(times))}, ${ms(Math.max(...times))}`)
+  await measured.jump(rows / 2, rows)
+  const before = await measured.threadMs()
+  await measured.step(frames, pixelsPerFrame)
+  const perFrame = ((await measured.threadMs()) - before) / frames
+  report('processor time of the page: a jump, a frame', `${perJump.toFixed(1)} ms, ${perFrame.toFixed(1)} ms`)
   for (const isSideways of [false, true]) {
     await measured.jump(rows / 2, rows)
     const { fps, longestMs } = await measured.roll(rollSeconds, isSideways)

@@ -11,6 +11,10 @@ export interface MeasuredPage {
   jump(row: number, rows: number): Promise<number>
   /** Scrolls by the wheel, and returns the frames per second and the longest one in milliseconds. */
   roll(seconds: number, sideways?: boolean): Promise<{ readonly fps: number; readonly longestMs: number }>
+  /** Scrolls by `pixels` in each of `count` frames, and waits until what is in view is there. */
+  step(count: number, pixels: number): Promise<void>
+  /** Processor time of the page's thread, in milliseconds, which other work on the machine changes little. */
+  threadMs(): Promise<number>
   /** Of the process of the page and of its script, after a collection. */
   memory(): Promise<{ readonly residentBytes: number | null; readonly heapBytes: number }>
   nodes(): Promise<number>
@@ -61,6 +65,16 @@ const framesInPage = async (ms: number): Promise<{ frames: number; longestMs: nu
   return { frames, longestMs, ms: before - startedAt }
 }
 
+const stepInPage = async ([count, pixels]: readonly [number, number]): Promise<void> => {
+  const grid = document.querySelector('.data-grid') as HTMLElement
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve))
+  for (let at = 0; at < count; at++) {
+    grid.scrollTop += pixels
+    await frame()
+  }
+  while (document.querySelector('.data-pending')) await frame()
+}
+
 export async function openMeasuredPage(url: string, program: string): Promise<MeasuredPage> {
   await createOwner(url)
   const browser = await chromium.launch({
@@ -82,6 +96,10 @@ export async function openMeasuredPage(url: string, program: string): Promise<Me
   cdp.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
     if (rowRequests.delete(requestId)) sizes.push(encodedDataLength)
   })
+  const metric = async (wanted: string): Promise<number> => {
+    const { metrics } = await cdp.send('Performance.getMetrics')
+    return metrics.find(({ name }) => name === wanted)?.value ?? 0
+  }
   await page.goto(`${url}/dashboard`)
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password').fill(password)
@@ -109,16 +127,17 @@ export async function openMeasuredPage(url: string, program: string): Promise<Me
       const { frames, longestMs, ms } = await counted
       return { fps: (frames * 1000) / ms, longestMs }
     },
+    step: (count, pixels) => page.evaluate(stepInPage, [count, pixels] as const),
+    threadMs: async () => 1000 * (await metric('ThreadTime')),
     async memory() {
       await cdp.send('HeapProfiler.collectGarbage')
-      const { metrics } = await cdp.send('Performance.getMetrics')
       const { processInfo } = await browserCdp.send('SystemInfo.getProcessInfo')
       const resident = processInfo
         .filter(({ type }) => type === 'renderer')
         .map(({ id }) => readMemoryBytes(id, 'VmRSS') ?? 0)
       return {
         residentBytes: resident.length === 0 ? null : Math.max(...resident),
-        heapBytes: metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0,
+        heapBytes: await metric('JSHeapUsedSize'),
       }
     },
     nodes: () => page.evaluate(() => document.querySelectorAll('*').length),

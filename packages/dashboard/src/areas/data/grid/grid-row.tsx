@@ -1,7 +1,6 @@
 /** One row of the grid: its checkbox, and the cells of the columns in view. */
 import { memo, type PointerEvent } from 'react'
 import { classNames } from '../../../design/class-names.ts'
-import { Checkbox } from '../../../design/field.tsx'
 import { Icon } from '../../../design/icons.tsx'
 import type { Flash } from '../live/live-rows.ts'
 import type { Row } from '../rows/row.ts'
@@ -73,25 +72,26 @@ export const GridRow = memo(function GridRow({
       aria-rowindex={index + 2}
       aria-selected={isSelected}
       className={classNames('data-row', isSelected && 'is-selected', isOpen && 'is-open', isStruck && 'is-struck')}
-      style={{ transform: `translateY(${top}px)`, width }}
+      style={{ top, width }}
     >
-      <div role="gridcell" aria-colindex={1} className="data-marker">
+      <div
+        role="gridcell"
+        aria-colindex={1}
+        className="data-marker"
+        onClickCapture={(event) => {
+          event.preventDefault()
+          if (row !== undefined) onSelect(index, !isSelected, event.shiftKey)
+        }}
+      >
         {row !== undefined && (
-          <span
-            className="data-marker-box"
-            onClickCapture={(event) => {
-              event.preventDefault()
-              onSelect(index, !isSelected, event.shiftKey)
-            }}
-          >
-            <Checkbox
-              label={`Select record ${row.id}`}
-              isLabelHidden
-              tabIndex={-1}
-              checked={isSelected}
-              onChange={() => {}}
-            />
-          </span>
+          <input
+            type="checkbox"
+            className="data-check"
+            aria-label={`Select record ${row.id}`}
+            tabIndex={-1}
+            checked={isSelected}
+            readOnly
+          />
         )}
       </div>
       {columns.slice(firstColumn, endColumn).map((column, at) => {

@@ -3,6 +3,7 @@
  * moves with the keys; the grid itself has the focus. What is shown comes from a `RowCache`.
  */
 import { type ClipboardEvent, type KeyboardEvent, type RefObject, useCallback, useEffect, useId, useRef } from 'react'
+import { classNames } from '../../../design/class-names.ts'
 import type { LiveRows } from '../live/live-rows.ts'
 import type { Row } from '../rows/row.ts'
 import type { RowCache } from '../rows/row-cache.ts'
@@ -209,7 +210,7 @@ export function Grid(props: GridProps) {
   const fill = useRangeFill(scroller, props, cells, rows)
   return (
     <div
-      className="data-grid"
+      className={classNames('data-grid', shown.isScrolled && 'is-scrolled')}
       role="grid"
       aria-label={props.label}
       aria-rowcount={count + 1}

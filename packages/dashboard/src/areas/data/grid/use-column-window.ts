@@ -6,6 +6,8 @@ export interface ColumnWindow {
   /** The first column in view, and one past the last. */
   readonly first: number
   readonly end: number
+  /** Whether columns are scrolled out of view at the start. */
+  readonly isScrolled: boolean
   /** Scrolls so that a column is in view. */
   reveal(at: number): void
   readonly onScroll: () => void
@@ -29,6 +31,7 @@ export function useColumnWindow(scroller: RefObject<HTMLDivElement | null>, colu
   return {
     first,
     end,
+    isScrolled: range.from > 0,
     onScroll,
     reveal(at) {
       const [element, column] = [scroller.current, columns[at]]
