@@ -354,7 +354,7 @@ function roomsOf(
     mode: () => context.config.mode,
     sockets,
     publish: listener.publish,
-    openDatabase: createRoomDatabases(run, createUuid7(clock)),
+    databases: createRoomDatabases(run, createUuid7(clock)),
     push: push.room,
     // With a manual clock in tests, timers of rooms follow that clock.
     elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),

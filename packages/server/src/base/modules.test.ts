@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import * as clock from './clock.ts'
-import { importFresh, ModuleError } from './modules.ts'
+import { importFresh, importOnce, ModuleError } from './modules.ts'
 
 const ours = { name: 'our-clock', exports: { ...clock } }
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'plinth-modules-')))
@@ -47,7 +47,7 @@ test('our module is the one that is running, not a copy', async () => {
   expect(await value()).toBe(clock.systemClock)
 })
 
-test.each([
+const mistakes = [
   ['does not parse', 'export const c =', ['lib/c.ts:1:16: Unexpected end of file']],
   ['exports something else', 'export const d = 1', ['lib/b.ts:1:10: No matching export in "']],
   ['imports a missing file', `import './missing.ts'`, ['lib/c.ts:1:8: Could not resolve: "./missing.ts"']],
@@ -58,7 +58,9 @@ test.each([
   ],
   ['throws', `export const c = 1\nthrow new TypeError('no key')`, ['lib/c.ts:2:11: TypeError: no key']],
   ['throws a text', `export const c = 1\nthrow 'no key'`, ['main.ts: threw no key']],
-])('a file that %s is refused with its place, and can be mended', async (_, text, messages) => {
+] as const
+
+test.each(mistakes)('a file that %s is refused with its place, and can be mended', async (_, text, messages) => {
   expect(await value()).toBe(1)
   write('lib/c.ts', text)
   const found = await refusal()
@@ -82,4 +84,43 @@ test('a wrong name imported from a package can be mended', async () => {
 
 test('a module that is not there', async () => {
   await expect(importFresh(join(folder, 'none.ts'), ours)).rejects.toBeInstanceOf(ModuleError)
+})
+
+/** Writes a module that this process has not imported, with another text of `lib/c.ts`. */
+function writeApart(c: string): string {
+  const apart = mkdtempSync(join(folder, 'apart-'))
+  mkdirSync(join(apart, 'lib'))
+  for (const name of ['main.ts', 'lib/b.ts']) copyFileSync(join(folder, name), join(apart, name))
+  writeFileSync(join(apart, 'lib/c.ts'), c)
+  return join(apart, 'main.ts')
+}
+
+test('an import without a check has the same exports and files', async () => {
+  const path = writeApart(`import { systemClock } from 'our-clock'\nexport const c = systemClock`)
+  const { exports, files } = await importOnce(path, ours)
+  expect(exports.value).toBe(clock.systemClock)
+  const names = [...files].sort().map((file) => relative(dirname(path), file))
+  expect(names).toEqual(['lib/b.ts', 'lib/c.ts', 'main.ts'])
+})
+
+test.each([
+  ...mistakes,
+  [
+    'would import a missing file later',
+    `export const c = () => import('./missing.ts')`,
+    ['lib/c.ts:1:31: Could not resolve: "./missing.ts"'],
+  ],
+] as const)('a file that %s is refused without a check before its import', async (_, text, messages) => {
+  const error: unknown = await importOnce(writeApart(text), ours).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(ModuleError)
+  const found = (error as ModuleError).messages
+  expect(found.length).toBe(messages.length)
+  for (const [at, message] of messages.entries()) expect(found[at]).toStartWith(message)
+})
+
+test('a module that was imported without a check before is imported in its current state', async () => {
+  const path = writeApart('export const c = 1')
+  expect((await importOnce(path, ours)).exports.value).toBe(1)
+  writeFileSync(join(dirname(path), 'lib/c.ts'), 'export const c = 2')
+  expect((await importOnce(path, ours)).exports.value).toBe(2)
 })

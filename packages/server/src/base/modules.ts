@@ -2,8 +2,9 @@
  * Loads user modules at run time: checks the module and its imports first, imports the current source each time, and
  * resolves built-in modules such as `plinth` by name from any folder.
  */
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, relative, resolve, sep } from 'node:path'
+import { dirname, isAbsolute, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BunPlugin, plugin } from 'bun'
 
@@ -88,6 +89,9 @@ type Position = { readonly file: string; readonly line: number; readonly column:
 const placed = (message: string, position: Position, folder: string): string =>
   position ? `${relative(folder, resolve(position.file))}:${position.line}:${position.column}: ${message}` : message
 
+/** Modules that this process has imported, or has tried to. */
+const imported = new Set<string>()
+
 /** Failed link attempts by module: each further attempt needs a new specifier. */
 const failedImports = new Map<string, number>()
 
@@ -96,6 +100,7 @@ const failedImports = new Map<string, number>()
  * missing, does not parse, has an unresolved import, or throws.
  */
 export async function importFresh(path: string, ours: ProvidedModule): Promise<LoadedModule> {
+  imported.add(path)
   provide(ours)
   // The runtime caches link failures permanently, so modules are checked first.
   const files = await check(path, ours)
@@ -110,6 +115,33 @@ export async function importFresh(path: string, ours: ProvidedModule): Promise<L
     if (error instanceof SyntaxError) failedImports.set(path, failures + 1)
     throw new ModuleError([describeThrown(error, path)], files, { cause: error })
   }
+}
+
+/** Whether a file may import others after it was loaded itself. */
+const importsLater = (file: string): boolean => /\bimport\s*\(|\brequire\b/.test(readFileSync(file, 'utf8'))
+
+const isOfUser = (file: string): boolean =>
+  isAbsolute(file) && !file.startsWith(ownFolder) && !file.includes(`${sep}node_modules${sep}`)
+
+/**
+ * As `importFresh`, for a process that imports a module once and ends if that fails: the module is checked only where
+ * the check can find something, since the bundler costs a tenth of a start and 5 MB of memory. A module that was
+ * imported before is imported as by `importFresh`.
+ */
+export async function importOnce(path: string, ours: ProvidedModule): Promise<LoadedModule> {
+  if (imported.has(path)) return importFresh(path, ours)
+  imported.add(path)
+  provide(ours)
+  const { cache } = createRequire(import.meta.url)
+  const before = new Set(Object.keys(cache))
+  const outcome = await import(path).then(
+    (exports: Record<string, unknown>) => ({ exports }),
+    (error: unknown) => ({ error }),
+  )
+  const loaded = Object.keys(cache).filter((file) => !before.has(file) && isOfUser(file))
+  const files = 'error' in outcome || loaded.some(importsLater) ? await check(path, ours) : loaded
+  if ('error' in outcome) throw new ModuleError([describeThrown(outcome.error, path)], files, { cause: outcome.error })
+  return { exports: outcome.exports, files }
 }
 
 /** The message of an error that a module threw, with the nearest location in user code. */

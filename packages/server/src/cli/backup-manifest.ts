@@ -1,7 +1,7 @@
 /** What a backup says of itself before its files, and the server's secrets in it, which only a passphrase opens. */
 import { readFile } from 'node:fs/promises'
-import { z } from 'zod'
 import { sealUnderPassphrase, unsealUnderPassphrase } from '../base/crypto/passphrase.ts'
+import { z } from '../base/schemas/z.ts'
 import { BackupError } from '../engines/backup/archive.ts'
 import { passphraseCharsMin } from '../limits/jobs.ts'
 import { version } from '../version.ts'

@@ -1,4 +1,5 @@
 /** The table of commands, and dispatch to them. */
+import { withReluctantJit } from '../base/jit-policy.ts'
 import { suggest } from '../config/issues.ts'
 import { version } from '../version.ts'
 import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageError } from './command.ts'
@@ -85,7 +86,7 @@ export async function runCommandLine(words: readonly string[], terminal: Termina
 async function getCommand(name: string): Promise<Command> {
   const names = Object.keys(commands)
   const load = names.includes(name) ? commands[name] : undefined
-  if (load) return load()
+  if (load) return withReluctantJit(async () => load())
   const available = ` Available: ${names.join(', ')}.`
   if (name.startsWith('-')) throw new UsageError(`${name} comes after a command.${available}`)
   throw new UsageError(`"${name}" is not a command.${suggest(name, names) || available}`)

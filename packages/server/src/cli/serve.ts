@@ -3,6 +3,7 @@ import { basename } from 'node:path'
 import { createRecentLog } from '../app/context.ts'
 import { type App, openApp } from '../app.ts'
 import { systemClock } from '../base/clock.ts'
+import { withReluctantJit } from '../base/jit-policy.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Mode } from '../config/config.ts'
 import { type Loaded, type LoadOptions, load, loadConfig } from '../config/load.ts'
@@ -51,17 +52,8 @@ export async function serve(options: {
   readonly onReady: (serving: Serving) => { close(): void } | null
 }): Promise<number> {
   const { mode, terminal, showsSetupLink, onReady } = options
-  const loaded = await load(options.options, mode)
-  const { config, settings, warnings } = loaded
-  const format = mode === 'development' ? 'pretty' : 'json'
-  const recentLog = createRecentLog()
-  const log = createLog({
-    level: settings.logLevel,
-    format,
-    colors: process.stdout.isTTY === true,
-    recent: recentLog,
-  })
-  const app = await openApp({ config, settings, log, recentLog })
+  const { loaded, log, app } = await withReluctantJit(() => open(options.options, mode))
+  const { settings, warnings } = loaded
   // With PostgreSQL, commands connect to the database directly.
   const isAlone = settings.databaseUrl === null
   if (isAlone) await keepAddress(settings.dataFolder, app.url)
@@ -84,6 +76,20 @@ export async function serve(options: {
     },
     onFailure: (error) => terminal.error(describeFailure(error)),
   })
+}
+
+async function open(options: LoadOptions, mode: Mode): Promise<Pick<Serving, 'app' | 'loaded' | 'log'>> {
+  const loaded = await load(options, mode)
+  const { config, settings } = loaded
+  const format = mode === 'development' ? 'pretty' : 'json'
+  const recentLog = createRecentLog()
+  const log = createLog({
+    level: settings.logLevel,
+    format,
+    colors: process.stdout.isTTY === true,
+    recent: recentLog,
+  })
+  return { app: await openApp({ config, settings, log, recentLog }), loaded, log }
 }
 
 /** Reloads the configuration from its files; an invalid one is reported and the previous one remains active. */

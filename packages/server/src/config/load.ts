@@ -4,7 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { importFresh, type LoadedModule, ModuleError } from '../base/modules.ts'
+import { importFresh, importOnce, type LoadedModule, ModuleError } from '../base/modules.ts'
 import type { Mode, Settings } from './config.ts'
 import * as define from './define.ts'
 import { ConfigError } from './issues.ts'
@@ -43,7 +43,8 @@ const plinth = {
  */
 export async function load(options: LoadOptions, mode: Mode): Promise<Loaded> {
   const path = resolve(options.config || defaultPath)
-  const { written, files } = await importConfig(path)
+  // In development it is imported again when it changes.
+  const { written, files } = await importConfig(path, mode === 'release' ? importOnce : importFresh)
   // Before the root key is generated.
   const valid = parseConfig(written, { mode, rootKey: '' })
   const parsed = await openSettings(options, process.env, mode)
@@ -53,7 +54,7 @@ export async function load(options: LoadOptions, mode: Mode): Promise<Loaded> {
 
 /** Loads only the configuration, from its current files. Throws `ConfigError`. */
 export async function loadConfig(path: string, mode: Mode, rootKey: string): Promise<LoadedConfig> {
-  const { written, files } = await importConfig(path)
+  const { written, files } = await importConfig(path, importFresh)
   return { ...parseConfig(written, { mode, rootKey }), files }
 }
 
@@ -69,7 +70,10 @@ export const findServiceKey = (): string | undefined => process.env.PLINTH_SERVI
 /** Reads the location of a server's data, without its configuration. */
 export const loadDataLocation = (options: SettingOptions): DataLocation => readDataLocation(options, process.env)
 
-async function importConfig(path: string): Promise<{ written: unknown; files: readonly string[] }> {
+async function importConfig(
+  path: string,
+  importModule: typeof importFresh,
+): Promise<{ written: unknown; files: readonly string[] }> {
   const shown = relative('.', path)
   if (!existsSync(path))
     throw new ConfigError(`There is no configuration at ${shown}. \`plinth init\` writes one; --config names another.`)
@@ -77,15 +81,15 @@ async function importConfig(path: string): Promise<{ written: unknown; files: re
     throw new ConfigError(
       `${shown || path} is a folder; name the file in it, such as --config ${join(shown, defaultPath)}`,
     )
-  const { exports, files } = await importConfigModule(path)
+  const { exports, files } = await importConfigModule(path, importModule)
   if (exports.default === undefined)
     throw new ConfigError(`${basename(path)}: has no default export. Write: export default defineConfig({ … })`)
   return { written: exports.default, files }
 }
 
-async function importConfigModule(path: string): Promise<LoadedModule> {
+async function importConfigModule(path: string, importModule: typeof importFresh): Promise<LoadedModule> {
   try {
-    return await importFresh(path, plinth)
+    return await importModule(path, plinth)
   } catch (error) {
     if (error instanceof ModuleError) throw new ConfigError(error.message, error.files, { cause: error.cause })
     throw error

@@ -1,7 +1,9 @@
 /** Runs an endpoint: authorization and validation, then its handler. */
-import { z } from 'zod'
+
 import type { Caller, ViewedUser } from '../access/caller.ts'
 import type { AdmissionControl } from '../base/concurrency/admission-control.ts'
+import { builtSchema } from '../base/schemas/lazy-schema.ts'
+import { z } from '../base/schemas/z.ts'
 import { ApiError, notFound, withHeaders } from '../errors.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
 import { type Audit, isAudited } from './audit.ts'
@@ -18,6 +20,9 @@ import { authenticateAgain, type IdentifyParts, identify } from './security/iden
 export interface PreparedEndpoint {
   readonly endpoint: Endpoint
   readonly readQuery: (queryString: string) => unknown
+  readonly body: z.ZodType | undefined
+  /** Of requests of functions. */
+  readonly functionBody: z.ZodType | undefined
 }
 
 export interface CallParts extends IdentifyParts {
@@ -28,10 +33,15 @@ export interface CallParts extends IdentifyParts {
 /** The schema of endpoints without query parameters. */
 const noQuery = z.object({})
 
-export const prepareEndpoint = (endpoint: Endpoint): PreparedEndpoint => ({
-  endpoint,
-  readQuery: createQueryReader<unknown>(endpoint.query ?? noQuery, endpoint.allowsUnknownQuery),
-})
+export function prepareEndpoint(endpoint: Endpoint): PreparedEndpoint {
+  const { query = noQuery, body, functionBody = body, allowsUnknownQuery } = endpoint
+  return {
+    endpoint,
+    readQuery: createQueryReader<unknown>(query, allowsUnknownQuery),
+    body: body && builtSchema(body),
+    functionBody: functionBody && builtSchema(functionBody),
+  }
+}
 
 /** The order matters: nothing is read for a caller without permission. */
 export function callEndpoint(
@@ -90,7 +100,7 @@ function seenCall(endpoint: Endpoint, call: OpenCall): OpenCall {
  * longer valid.
  */
 export function runEndpoint(
-  { endpoint, readQuery }: PreparedEndpoint,
+  { endpoint, readQuery, body, functionBody }: PreparedEndpoint,
   call: OpenCall,
   recheck: (() => unknown) | null,
   parts: Pick<CallParts, 'audit' | 'dashboard'> | null = null,
@@ -107,7 +117,7 @@ export function runEndpoint(
   }
   authorize(endpoint, call.caller, call.params)
   call.query = readQuery(call.queryString)
-  const schema = (call.functionName !== undefined && endpoint.functionBody) || endpoint.body
+  const schema = call.functionName === undefined ? body : functionBody
   if (!schema) return handle()
   if (endpoint.isBodyOptional && hasNoBody(call.headers)) {
     call.body = validate(schema, {})

@@ -4,7 +4,7 @@
  */
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { verificationBytesMax, verificationProblemsMax } from '../../limits/jobs.ts'
 import { lockFolder } from '../disk/folder-lock.ts'
 import { BackupError, requireArchive } from './archive.ts'

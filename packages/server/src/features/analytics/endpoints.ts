@@ -1,5 +1,5 @@
 /** HTTP endpoints of analytics. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import type { AnalyticsConfig } from '../../config/sections/analytics/analytics.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam, wordParam, wordParamOr } from '../../http/input/query-schema.ts'

@@ -1,6 +1,7 @@
 /** Input of `track`: events from clients, validated one by one so that errors name the invalid ones. */
-import { z } from 'zod'
+
 import type { Caller } from '../../access/caller.ts'
+import { z } from '../../base/schemas/z.ts'
 import { findDatetime } from '../../base/text/datetime.ts'
 import { jsonBytes } from '../../base/text/json.ts'
 import { isStorableText } from '../../base/text/text.ts'

@@ -1,6 +1,7 @@
 /** Endpoints of dashboard sessions: sign-in, the current session, sign-out. `sign-in` decides who may enter. */
-import { z } from 'zod'
+
 import type { ViewedUser } from '../../access/caller.ts'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import type { Mode } from '../../config/config.ts'
 import type { DashboardConfig } from '../../config/sections/dashboard/dashboard.ts'

@@ -1,6 +1,6 @@
 /** The list of functions, for operators: what each is, what triggers it, and how it fares. */
 import { relative } from 'node:path'
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
 import type { FunctionDefinition } from './definitions/definition.ts'

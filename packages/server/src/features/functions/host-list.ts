@@ -1,6 +1,7 @@
 /** The endpoint of the processes that run functions on this node, for operators. */
-import { z } from 'zod'
+
 import type { Clock } from '../../base/clock.ts'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import type { FunctionHosts } from '../../engines/hosts/hosts.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'

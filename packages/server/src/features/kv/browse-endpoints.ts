@@ -1,5 +1,5 @@
 /** Endpoints that read key-value stores with GET, for administrators: entries with sizes and times, and one value. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import type { KvNamespace } from '../../config/sections/kv/kv.ts'
 import { notFound } from '../../errors.ts'

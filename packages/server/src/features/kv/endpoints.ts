@@ -2,8 +2,9 @@
  * The endpoint of key-value stores: one path, four actions. Authorizes commands, resolves namespaces and validates
  * values; `entries` stores them.
  */
-import { z } from 'zod'
+
 import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
+import { z } from '../../base/schemas/z.ts'
 import { isStorableText } from '../../base/text/text.ts'
 import type { KvNamespace } from '../../config/sections/kv/kv.ts'
 import { invalidField, notFound, payloadTooLarge } from '../../errors.ts'

@@ -1,5 +1,5 @@
 /** How many devices a message would reach: what the dashboard shows before it is sent. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { sql } from '../../engines/sql/sql-text.ts'
 import { badRequest } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'

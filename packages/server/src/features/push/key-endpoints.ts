@@ -1,5 +1,5 @@
 /** HTTP endpoints with which service keys send messages, read their results and describe devices. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { jsonBytes } from '../../base/text/json.ts'
 import { invalidField } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'

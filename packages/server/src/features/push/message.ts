@@ -2,7 +2,7 @@
  * The payload of a message: its schema, its bounds, and the protected fields. `fcm-message` and `web-push` convert it
  * for providers.
  */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { type JsonObject, jsonBytes } from '../../base/text/json.ts'
 import { isStorableText } from '../../base/text/text.ts'
 import { invalidField } from '../../errors.ts'

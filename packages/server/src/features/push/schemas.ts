@@ -1,5 +1,5 @@
 /** Schemas that several endpoints of push notifications share, and the public representation of a device. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import { pushDeviceIdCharsMax, pushTokenCharsMax } from '../../limits/push.ts'
 import type { Device } from './devices/devices.ts'

@@ -1,5 +1,5 @@
 /** What the endpoints of a table have in common: paths, scopes, and the table that the path of a request names. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import type { Call, Params } from '../../http/endpoint.ts'
 import { readScopeOf, type TableCall, type Tables } from './resolve-table.ts'
 import type { Body } from './writes/input.ts'

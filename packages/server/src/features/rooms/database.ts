@@ -2,7 +2,7 @@
  * `room.db`: access to records through the endpoints of the API, with the permissions of a service key. The tables that
  * it opens are those of the client package, so that they are the same everywhere.
  */
-import { createClient, records } from 'plinth-client'
+import type * as Library from 'plinth-client'
 import type { ServiceCaller } from '../../access/caller.ts'
 import type { RoomDatabase, RoomRecords } from '../../config/sections/rooms/room-code.ts'
 import { apiError, type ErrorBody, foreignError } from '../../errors.ts'
@@ -37,17 +37,35 @@ const jsonType = { 'Content-Type': 'application/json' }
 
 type RunInRoom = (request: Omit<Parameters<RunInternally>[0], 'caller' | 'requestId'>) => Promise<Response>
 
-/** Returns a function that creates the `room.db` of one handler. */
-export function createRoomDatabases(run: RunInternally, newId: () => string): (handler: LiveHandler) => RoomDatabase {
+export interface RoomDatabases {
+  /** Loads the client package, which a server without rooms does not need. */
+  load(): Promise<void>
+  /** Creates the `room.db` of one handler, once the package is loaded. */
+  readonly open: (handler: LiveHandler) => RoomDatabase
+}
+
+export function createRoomDatabases(run: RunInternally, newId: () => string): RoomDatabases {
+  let library: typeof Library | null = null
   const send: RunInRoom = (request) => run({ ...request, caller, requestId: `room-${newId()}` })
-  return (handler) => {
-    let client: ReturnType<typeof createClient> | null = null
-    const open = (namespace?: string, instanceId?: string): unknown => {
-      handler.checkLive()
-      client ??= createClient(origin, [records], { retries: 0, fetch: createFetch(handler, send) })
-      return client.db(namespace, instanceId)
-    }
-    return Object.assign(open, createRoomRecords(handler, send))
+
+  function createClient(handler: LiveHandler) {
+    if (library === null) throw new Error('The client package is not loaded')
+    return library.createClient(origin, [library.records], { retries: 0, fetch: createFetch(handler, send) })
+  }
+
+  return {
+    async load() {
+      library ??= await import('plinth-client')
+    },
+    open(handler) {
+      let client: ReturnType<typeof createClient> | null = null
+      const open = (namespace?: string, instanceId?: string): unknown => {
+        handler.checkLive()
+        client ??= createClient(handler)
+        return client.db(namespace, instanceId)
+      }
+      return Object.assign(open, createRoomRecords(handler, send))
+    },
   }
 }
 

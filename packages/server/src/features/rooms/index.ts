@@ -20,11 +20,12 @@ import type { Sockets } from '../../http/sockets/sockets.ts'
 import { roomDrainMs, roomSweepMs, roomTickMs } from '../../limits/rooms.ts'
 import type { Feature } from '../feature.ts'
 import { createRoomAccess, type RoomAccessCheck } from './access.ts'
+import type { RoomDatabases } from './database.ts'
 import { createAdminEndpoints } from './endpoints/admin-endpoints.ts'
 import { createActAsPlayer } from './endpoints/player-actions.ts'
 import { Summaries } from './endpoints/summaries.ts'
 import { createSummaryEndpoints } from './endpoints/summary-endpoints.ts'
-import type { RoomEngine, RoomEngineStats, RoomServices } from './engine/ports.ts'
+import type { RoomEngine, RoomEngineStats } from './engine/ports.ts'
 import { createRoomEngine } from './engine/rooms.ts'
 import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from './migrations.ts'
 import { createLocalMembers, type LocalMembers } from './nodes/local-members.ts'
@@ -48,7 +49,7 @@ export interface RoomsDeps {
   /** Sends a text, or a binary frame, to every socket that listens to a topic. */
   readonly publish: (topic: string, data: string | Uint8Array) => void
   /** `room.db`. */
-  readonly openDatabase: RoomServices['openDatabase']
+  readonly databases: RoomDatabases
   /** `room.push`, if push is configured. */
   readonly push?: RoomPush
   /** Limit of the bytes of a JSON response. The state of one room is returned completely, whatever its size. */
@@ -117,7 +118,7 @@ class Rooms implements RoomsFeature {
       network: this.transport,
       ownership: this.ownership,
       findDefinition: (name) => this.findNamespace(name),
-      services: { openDatabase: deps.openDatabase, push: deps.push ?? noPush },
+      services: { openDatabase: deps.databases.open, push: deps.push ?? noPush },
       clock: deps.clock,
       elapsedMs: deps.elapsedMs,
       log: deps.log,
@@ -215,6 +216,7 @@ class Rooms implements RoomsFeature {
   }
 
   private async prepare(): Promise<void> {
+    await this.deps.databases.load()
     await preparePlatformTables(this.tables.database, roomsNamespace, 'rooms', roomTableSteps)
     const { engine } = this
     const ticks = setInterval(() => engine.tick(), roomTickMs)

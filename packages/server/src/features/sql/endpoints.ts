@@ -1,5 +1,5 @@
 /** The endpoint of SQL databases: runs a statement and formats its result. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { StatementError } from '../../engines/sandbox/sandbox.ts'
 import { badRequest, invalidField, quotaExceeded } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'

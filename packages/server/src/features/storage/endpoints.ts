@@ -1,7 +1,8 @@
 /** HTTP endpoints of files: upload, download, list, delete and metadata. `admission` and `objects` authorize them. */
-import { z } from 'zod'
+
 import { required } from '../../access/check.ts'
 import type { Clock } from '../../base/clock.ts'
+import { z } from '../../base/schemas/z.ts'
 import type { Blobs } from '../../engines/blobs/blobs.ts'
 import { imageFits, imageFormats } from '../../engines/images/images.ts'
 import { ApiError, badRequest, invalidField } from '../../errors.ts'

@@ -1,5 +1,5 @@
 /** Schemas, paths and scopes that several endpoints of storage share, and the public representation of a file. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { textParam } from '../../http/input/query-schema.ts'
 import { batchKeysMax } from '../../limits/storage.ts'
 

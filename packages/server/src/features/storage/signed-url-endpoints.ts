@@ -1,5 +1,5 @@
 /** HTTP endpoints that create signed URLs. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
 import { batchKeysMax } from '../../limits/storage.ts'

@@ -1,7 +1,8 @@
 /** The endpoint of what an operator should look at: one list, computed at most once a minute. */
-import { z } from 'zod'
+
 import type { Clock } from '../../base/clock.ts'
 import { createSingleFlight } from '../../base/concurrency/single-flight.ts'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'

@@ -2,7 +2,7 @@
  * Backup leases over HTTP: a backup takes one before it pauses writes and renews it until it has copied every file.
  * Files replaced or deleted meanwhile keep their bytes, on every node.
  */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'

@@ -1,5 +1,5 @@
 /** Endpoints of backups for administrators: lists, starts and verifies the backups in the folder of the operator. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import type { BackupFile, BackupRuns } from '../../engines/backup/backup-runs.ts'
 import { conflict, notFound } from '../../errors.ts'

@@ -1,8 +1,9 @@
 /** HTTP endpoints of the system feature: health, public configuration, schema, OpenAPI, documentation and metrics. */
-import { z } from 'zod'
+
 import type { Caller } from '../../access/caller.ts'
 import { permitsScope } from '../../access/service-keys.ts'
 import type { Clock } from '../../base/clock.ts'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import type { Config } from '../../config/config.ts'
 import { authenticationRequired, notFound, unavailable } from '../../errors.ts'

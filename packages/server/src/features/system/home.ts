@@ -1,6 +1,7 @@
 /** The endpoint `/`: an overview as HTML for browsers and as JSON for programs. */
-import { z } from 'zod'
+
 import type { Caller } from '../../access/caller.ts'
+import { z } from '../../base/schemas/z.ts'
 import type { Config } from '../../config/config.ts'
 import { type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { formatHomePage, type HomeLink, homePageHeaders } from '../../http/pages/home-page.ts'

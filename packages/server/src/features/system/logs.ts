@@ -1,5 +1,5 @@
 /** The endpoint of the recent log lines of all nodes. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { cursorParam, datetimeParam, limitParam, wordParamOr } from '../../http/input/query-schema.ts'

@@ -1,5 +1,5 @@
 /** The endpoint of the nodes of the server, and what each of them serves. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { json } from '../../http/replies/reply.ts'

@@ -1,5 +1,5 @@
 /** The endpoint of the declared key-value stores, SQL databases and vector indexes, which only service keys can use. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import type { Config } from '../../config/config.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'

@@ -3,7 +3,7 @@
  * ends by itself after `backupPauseMs`, so that a killed command only delays writes.
  */
 import { randomUUID } from 'node:crypto'
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'

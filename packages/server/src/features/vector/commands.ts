@@ -1,5 +1,5 @@
 /** The commands that a request to an index may contain: their schemas, and the scopes that they need. */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import {
   vectorBatchMax,
   vectorIdBytesMax,

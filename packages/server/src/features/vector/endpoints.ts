@@ -1,7 +1,8 @@
 /** HTTP endpoint of vector indexes: one path, seven actions. */
-import { z } from 'zod'
+
 import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
 import type { Clock } from '../../base/clock.ts'
+import { z } from '../../base/schemas/z.ts'
 import { notFound } from '../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'

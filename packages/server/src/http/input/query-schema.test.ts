@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { ApiError } from '../../errors.ts'
 import { endpoint } from '../endpoint.ts'
 import {

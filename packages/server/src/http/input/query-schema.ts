@@ -2,7 +2,7 @@
  * Schemas of query parameters. Each transforms the text of a parameter into its value; parsing, error messages and
  * OpenAPI (type, bounds, default) come from the same declaration.
  */
-import { z } from 'zod'
+import { z } from '../../base/schemas/z.ts'
 import { findDatetime } from '../../base/text/datetime.ts'
 
 /** An optional text that the feature parses. */

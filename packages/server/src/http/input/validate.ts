@@ -1,5 +1,6 @@
 /** Validates input against an endpoint's schema and translates the library's issues into field errors of the API. */
 import { z } from 'zod'
+import { builtSchema } from '../../base/schemas/lazy-schema.ts'
 import { suggest } from '../../config/issues.ts'
 import { badRequest, type FieldError, type FieldErrorCode, invalid } from '../../errors.ts'
 import { fieldErrorsMax } from '../../limits/api.ts'
@@ -34,9 +35,10 @@ export function createQueryReader<T>(schema: z.ZodType<T>, allowsUnknown = false
 
 /** The same for parameters that do not come from a URL. */
 export function createParameterReader<T>(
-  schema: z.ZodType<T>,
+  declared: z.ZodType<T>,
   allowsUnknown = false,
 ): (parameters: Readonly<Record<string, string>>) => T {
+  const schema = builtSchema(declared)
   if (allowsUnknown) return (parameters) => validate(schema, parameters)
   const known = namesOf(schema)
   return (parameters) => {

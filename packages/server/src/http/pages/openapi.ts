@@ -2,6 +2,7 @@
  * Generates the OpenAPI 3.1 document from endpoint declarations: the same schemas validate requests.
  */
 import { z } from 'zod'
+import { builtSchema } from '../../base/schemas/lazy-schema.ts'
 import type { Field, FieldType } from '../../query/table.ts'
 import type { Credentials, Endpoint, SocketEndpoint } from '../endpoint.ts'
 import { defaultKey } from '../input/query-schema.ts'
@@ -264,7 +265,11 @@ const errorSchema: Json = {
 
 /** Recursive schemas are refused: their references could not be resolved in the document. */
 function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', cycles: 'throw' })
+  const { $schema: _, ...described } = z.toJSONSchema(builtSchema(schema), {
+    io,
+    unrepresentable: 'any',
+    cycles: 'throw',
+  })
   if ('$defs' in described) throw new Error('A schema of an endpoint must not define parts of its own')
   return described
 }

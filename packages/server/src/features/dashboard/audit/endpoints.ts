@@ -1,6 +1,7 @@
 /** Endpoints of the audit log: search, export as NDJSON, verification. `reader` reads. */
-import { z } from 'zod'
+
 import { callerKey } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { findDatetime } from '../../../base/text/datetime.ts'
 import { isStorableText } from '../../../base/text/text.ts'
 import { invalidField } from '../../../errors.ts'

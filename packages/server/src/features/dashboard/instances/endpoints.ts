@@ -1,6 +1,7 @@
 /** The instances of a dynamic namespace, for the page to choose one: a page of ids, and those in use. */
-import { z } from 'zod'
+
 import { callerKey } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { FoundInstance } from '../../../engines/sql/instance-search.ts'
 import type { Sql } from '../../../engines/sql/sql.ts'

@@ -1,7 +1,8 @@
 /** Endpoints of the recent requests and their paths, and of the first screen of the dashboard. */
-import { z } from 'zod'
+
 import type { ServiceCaller } from '../../../access/caller.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { traceStages } from '../../../base/tracing/request-trace.ts'
 import { ApiError, notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'

@@ -3,10 +3,11 @@
  * own address. A preview is a document of its own, whose policy runs no script and loads nothing; the page shows it in
  * a frame, which cannot send the page's header, so a sealed ticket in its address admits it.
  */
-import { z } from 'zod'
+
 import type { Clock } from '../../../base/clock.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
 import { createSealer } from '../../../base/crypto/seal.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { accessDenied, conflict, notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { textParam } from '../../../http/input/query-schema.ts'

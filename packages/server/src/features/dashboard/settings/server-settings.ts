@@ -3,8 +3,8 @@
  * that it shows, so that no secret is among them: no URL with credentials, no key, no variable.
  */
 import { basename } from 'node:path'
-import { z } from 'zod'
 import { parseDatabaseUrl } from '../../../base/network/database-url.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { Config, Settings } from '../../../config/config.ts'
 import { rawRetentionMs } from '../../../limits/analytics.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'

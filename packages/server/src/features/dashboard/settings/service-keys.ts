@@ -1,7 +1,8 @@
 /** The endpoint of the service keys that the configuration and the environment declare; never the keys themselves. */
-import { z } from 'zod'
+
 import type { ServiceKey } from '../../../access/service-keys.ts'
 import type { Clock } from '../../../base/clock.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'

@@ -1,6 +1,7 @@
 /** Endpoints that start and end viewing as a user. */
-import { z } from 'zod'
+
 import { impersonationScope } from '../../../access/dashboard-roles.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { accessDenied } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'

@@ -1,7 +1,8 @@
 /** Saved views of each administrator: the state of a screen under a name, such as columns and filters. */
-import { z } from 'zod'
+
 import type { Caller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { jsonBytes } from '../../../base/text/json.ts'
 import type { Database } from '../../../engines/sql/sql.ts'

@@ -1,5 +1,5 @@
 /** The shape of each kind of function in a manifest, and the definition that comes of it. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { parseDuration } from '../../../base/text/duration.ts'
 import { parsedWith, strictObject } from '../../../config/shape-parts.ts'
 import type { ManifestEntry } from '../../../engines/hosts/hosts.ts'

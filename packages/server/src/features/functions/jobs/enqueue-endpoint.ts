@@ -1,6 +1,7 @@
 /** The endpoint that adds a job to a queue, which `ctx.enqueue` calls. */
-import { z } from 'zod'
+
 import type { Clock } from '../../../base/clock.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import type { Background } from '../background.ts'

@@ -1,5 +1,5 @@
 /** What code gives to add a job to a queue, alone or within a transaction: its shape, and its checks. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { parseDuration } from '../../../base/text/duration.ts'
 import { parsedWith } from '../../../config/shape-parts.ts'
 import { invalidField, notFound, payloadTooLarge } from '../../../errors.ts'

@@ -1,5 +1,5 @@
 /** Endpoints of jobs for operators: list, inspect, retry, cancel; schedules; pause and resume. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { conflict, notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam } from '../../../http/input/query-schema.ts'

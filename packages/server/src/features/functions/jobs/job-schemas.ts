@@ -1,5 +1,5 @@
 /** Schemas and forms of the endpoints of jobs. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import type { BackgroundFunction } from '../background.ts'
 import type { ScheduleTimes } from '../schedules/schedules.ts'
 import { type JobStatus, jobStatuses } from './job.ts'

@@ -1,6 +1,6 @@
 /** The endpoint of the recent log lines of functions. */
 import { relative } from 'node:path'
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam, wordParamOr } from '../../../http/input/query-schema.ts'
 import { createListCursors } from '../../../http/replies/list-cursor.ts'

@@ -1,6 +1,7 @@
 /** The endpoint of mails: what `ctx.mail.send` calls. */
-import { z } from 'zod'
+
 import type { Clock } from '../../../base/clock.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'

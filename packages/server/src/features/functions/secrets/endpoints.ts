@@ -1,5 +1,5 @@
 /** The endpoints of stored secrets, for `plinth secrets` and the dashboard. No response contains a value. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'

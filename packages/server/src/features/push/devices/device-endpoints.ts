@@ -1,6 +1,7 @@
 /** HTTP endpoints with which users register their devices and subscribe them to topics. */
-import { z } from 'zod'
+
 import { requireUser } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { pushAnswerSeconds } from '../../../limits/push.ts'

@@ -1,5 +1,5 @@
 /** What a bulk job is to do, how far it has come, and both as the dashboard shows them. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { StoredBulkJob } from '../../bulk-jobs.ts'
 import type { ByFilterBody } from '../writes/batch.ts'

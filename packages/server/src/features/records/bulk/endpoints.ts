@@ -2,8 +2,9 @@
  * Endpoints of bulk jobs, for the dashboard alone: start the change or deletion of all records that a filter or a
  * search selects, follow it, cancel it. `run-bulk-job` does the work.
  */
-import { z } from 'zod'
+
 import type { ServiceCaller } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { accessDenied, notFound, payloadTooLarge } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'

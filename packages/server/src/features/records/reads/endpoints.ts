@@ -1,5 +1,5 @@
 /** Endpoints that read records: list, count, search and get. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import {
   cursorParam,

@@ -2,7 +2,7 @@
  * The endpoint that exports the records of a table as a file: a stream of the pages of a list, each read when the
  * client has taken the one before.
  */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { textParam } from '../../../http/input/query-schema.ts'
 import { createResponseLimits } from '../../../http/replies/large-responses.ts'

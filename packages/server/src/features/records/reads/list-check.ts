@@ -3,8 +3,9 @@
  * transaction, under the caller's rules, so that its outcome says no more than a list does. `transaction-locks` makes
  * it hold until the commit.
  */
-import { z } from 'zod'
+
 import { required } from '../../../access/check.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { join, sql } from '../../../engines/sql/sql-text.ts'
 import { prefixedErrors } from '../../../errors.ts'

@@ -1,6 +1,7 @@
 /** Endpoints of the tools for access rules, for service keys and administrators. */
-import { z } from 'zod'
+
 import type { ServiceCaller } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { Mode } from '../../../config/config.ts'
 import { accessDenied } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'

@@ -1,6 +1,7 @@
 /** The question that an explanation of access answers, as the endpoint takes it. */
-import { z } from 'zod'
+
 import type { Auth } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { recordSchema } from '../table-endpoint.ts'
 
 /** What a rule sees of a caller that is given by its claims; what is absent has the value of a new account. */

@@ -1,7 +1,8 @@
 /** The endpoint of the dashboard that shows what tables and their indexes take on disk. */
-import { z } from 'zod'
+
 import type { Caller } from '../../../access/caller.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { type Measure, precisions, type StoredTable } from '../../../engines/table-storage/table-storage.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'

@@ -1,6 +1,7 @@
 /** Endpoints that write records: insert, upsert, update, delete, batch and batch-by-filter. */
-import { z } from 'zod'
+
 import { required } from '../../../access/check.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
 import { booleanParam, flagParam, textParam } from '../../../http/input/query-schema.ts'
 import type { ResponseLimits } from '../../../http/replies/large-responses.ts'

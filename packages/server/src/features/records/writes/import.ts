@@ -2,8 +2,9 @@
  * The endpoint that imports records with a service key: inserts or upserts in one transaction, answered with counts. A
  * dry run carries out everything and rolls it back; hooks before writes run unless the request leaves them out.
  */
-import { z } from 'zod'
+
 import type { Log } from '../../../base/log.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { ApiError, accessDenied } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'

@@ -1,5 +1,5 @@
 /** Endpoints for administrators: list and inspect rooms in memory, kick players, hibernate rooms. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { conflict, notFound, unavailable } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, integerParam, limitParam } from '../../../http/input/query-schema.ts'

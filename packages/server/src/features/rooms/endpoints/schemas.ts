@@ -1,5 +1,5 @@
 /** Schemas that several endpoints of rooms share. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { isStorableText } from '../../../base/text/text.ts'
 import { roomIdCharsMax } from '../../../limits/rooms.ts'
 import { isRoomId } from '../room-id.ts'

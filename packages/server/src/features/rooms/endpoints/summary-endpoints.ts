@@ -1,6 +1,7 @@
 /** Endpoints that show metadata and occupancy of rooms, subject to the rule `access.metadata`. */
-import { z } from 'zod'
+
 import type { Clock } from '../../../base/clock.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { jsonBytes } from '../../../base/text/json.ts'
 import type { RoomNamespace } from '../../../config/sections/rooms/rooms.ts'
 import { notFound } from '../../../errors.ts'

@@ -2,8 +2,9 @@
  * The socket endpoint of rooms, and connect-check, which reports whether an upgrade would succeed. The join rule runs
  * later, once the user is authenticated.
  */
-import { z } from 'zod'
+
 import { countedAddress } from '../../../base/network/address.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { RoomNamespace } from '../../../config/sections/rooms/rooms.ts'
 import type { ErrorSlug } from '../../../errors.ts'
 import {

@@ -1,5 +1,5 @@
 /** HTTP endpoints of multipart uploads. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { requiredIntegerParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'

@@ -3,9 +3,10 @@
  * (AEAD), since they contain the issuer's claims, which the recipient of a URL must not read. `admission` checks that a
  * token matches the request.
  */
-import { z } from 'zod'
+
 import type { Auth, Caller } from '../../../access/caller.ts'
 import { createSealer } from '../../../base/crypto/seal.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { invalidToken, tokenExpired } from '../../../errors.ts'
 import { storageTokenCharsMax } from '../../../limits/storage.ts'
 

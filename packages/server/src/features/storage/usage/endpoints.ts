@@ -1,7 +1,8 @@
 /** Endpoints of the dashboard: what buckets and their users store, and the quotas on it. */
-import { z } from 'zod'
+
 import type { Caller } from '../../../access/caller.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, limitParam } from '../../../http/input/query-schema.ts'

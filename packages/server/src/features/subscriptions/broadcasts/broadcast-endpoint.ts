@@ -1,5 +1,5 @@
 /** The endpoint that sends a broadcast, for service keys. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { invalidField, notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'

@@ -2,8 +2,9 @@
  * The socket endpoint of subscriptions, and connect-check, which reports whether an upgrade would succeed. Access to
  * the channel is checked later, once the caller is authenticated.
  */
-import { z } from 'zod'
+
 import { countedAddress } from '../../../base/network/address.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { ApiError, ErrorSlug } from '../../../errors.ts'
 import {
   type Call,

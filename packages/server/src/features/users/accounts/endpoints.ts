@@ -1,6 +1,7 @@
 /** Endpoints for sign-up, sign-in by password, and the profile of the signed-in user. */
-import { z } from 'zod'
+
 import { type Caller, requireUser, type UserCaller } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { AuthConfig } from '../../../config/sections/auth/auth.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'

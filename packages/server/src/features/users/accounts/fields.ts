@@ -1,5 +1,5 @@
 /** Schemas of user fields, shared by the profile, admin and import endpoints. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { type JsonObject, jsonBytes } from '../../../base/text/json.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import {

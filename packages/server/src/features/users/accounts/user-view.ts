@@ -1,5 +1,5 @@
 /** A user as returned to their own client. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
 import type { Account } from './account.ts'

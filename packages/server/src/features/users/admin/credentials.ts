@@ -1,5 +1,5 @@
 /** The ways in of one user, as administrators see them: sessions, identities, passkeys and the second factor. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'

@@ -1,6 +1,7 @@
 /** Dashboard roles of users: who may open the dashboard, and as what. */
-import { z } from 'zod'
+
 import { administratorsScope } from '../../../access/dashboard-roles.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import { conflict, invalidField, notFound } from '../../../errors.ts'

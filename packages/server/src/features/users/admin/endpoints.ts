@@ -1,5 +1,5 @@
 /** Endpoints of user administration. `admin` and `import` implement them. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'

@@ -1,5 +1,5 @@
 /** Schemas of the admin endpoints and the import. Emails and passwords are validated separately. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import {
   avatarUrlField,
   customClaimsField,

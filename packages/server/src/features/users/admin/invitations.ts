@@ -1,5 +1,5 @@
 /** Invitations: an account without a password, and a mail with a link to choose one. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { accountDisabled, conflict } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'

@@ -1,5 +1,5 @@
 /** Endpoints that list and rotate the token signing keys, and their implementation. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'

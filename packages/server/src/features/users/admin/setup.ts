@@ -2,8 +2,9 @@
  * Set-up of the first administrator: while a server has none, it prints a link at start that works once. Owns the token
  * of the link and the account that it creates.
  */
-import { z } from 'zod'
+
 import { ownerRole } from '../../../access/dashboard-roles.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { conflict, invalidToken } from '../../../errors.ts'

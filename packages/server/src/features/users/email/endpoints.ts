@@ -1,6 +1,7 @@
 /** Endpoints of every flow that sends mail or redeems a token from one. */
-import { z } from 'zod'
+
 import { requireUser } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { oneTimeTokenCharsMax } from '../../../limits/users.ts'

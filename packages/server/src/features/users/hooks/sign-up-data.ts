@@ -1,5 +1,5 @@
 /** The fields of a new account that the hook of sign-ups sees and may change. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { isDeeperThan } from '../../../http/input/body.ts'
 import { jsonDepthMax } from '../../../limits/api.ts'
 import { signUpDataCharsMax } from '../../../limits/users.ts'

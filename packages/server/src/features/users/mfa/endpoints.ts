@@ -1,6 +1,7 @@
 /** Endpoints of second factors. `mfa` implements them. */
-import { z } from 'zod'
+
 import { requireUser } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { invalidField } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'

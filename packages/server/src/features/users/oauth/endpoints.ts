@@ -1,6 +1,7 @@
 /** Endpoints of sign-in through OAuth providers: start, callback, and start of linking. */
-import { z } from 'zod'
+
 import { requireUser } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { isLoopback } from '../../../engines/fetch/bounded-fetch.ts'
 import { invalidField, notFound, unavailable, unsupportedMediaType } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'

@@ -12,7 +12,7 @@
  * never gets the ticket of a flow that ran in another browser.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { ApiError, badRequest } from '../../../errors.ts'
 import { oauthFlowLifetimeMs, oauthTicketLifetimeMs } from '../../../limits/users.ts'

@@ -2,7 +2,7 @@
  * Profiles of OAuth providers in one normalized form. `connection` verifies the responses that they are parsed from;
  * `identities` maps them to accounts.
  */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import { ApiError } from '../../../errors.ts'
 import { avatarUrlCharsMax, displayNameCharsMax, oauthSubjectCharsMax } from '../../../limits/users.ts'
 import { normalizeEmail } from '../email/normalize.ts'

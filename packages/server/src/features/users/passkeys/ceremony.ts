@@ -3,7 +3,7 @@
  * challenges and credentials.
  */
 import type { VerifiedAuthenticationResponse, VerifiedRegistrationResponse } from '@simplewebauthn/server'
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import type { AuthConfig } from '../../../config/sections/auth/auth.ts'
 import { passkeyBodyBytesMax, passkeyChallengeLifetimeMs, passkeyIdCharsMax } from '../../../limits/users.ts'
 

@@ -1,6 +1,7 @@
 /** Endpoints of passkeys. `passkeys` implements them. */
-import { z } from 'zod'
+
 import { requireUser } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'

@@ -2,8 +2,9 @@
  * The last step of every sign-in method: decides between a session and a ticket for the second factor. Each method
  * proves the identity in its own file; `sessions` issues the tokens.
  */
-import { z } from 'zod'
+
 import { type Caller, requireUser } from '../../../access/caller.ts'
+import { z } from '../../../base/schemas/z.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'

@@ -1,5 +1,5 @@
 /** Endpoints for sessions, token refresh and the public signing keys. */
-import { z } from 'zod'
+import { z } from '../../../base/schemas/z.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
 import { notFound } from '../../../errors.ts'
 import { type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'

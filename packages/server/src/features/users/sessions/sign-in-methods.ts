@@ -1,5 +1,5 @@
 /** The ways to sign in to something other than the API, with the same checks: password, second factor, passkey. */
-import type { z } from 'zod'
+import type { z } from '../../../base/schemas/z.ts'
 import type { Counters } from '../../../engines/cluster/cluster.ts'
 import type { Call } from '../../../http/endpoint.ts'
 import { createPasswordSignIn } from '../accounts/password-sign-in.ts'

@@ -2,11 +2,12 @@
  * A shadow run (rules RULES-SHADOW-*): which of the last records an edited rule would give to sample callers, and which
  * it would take from them. For development mode only, since it runs code.
  */
-import { z } from 'zod'
+
 import { type Auth, callerKey, type ServiceCaller } from '../../../../access/caller.ts'
 import { type Permissions, permissionsOf } from '../../../../access/check.ts'
 import { evaluateRule } from '../../../../access/rule.ts'
 import { permitsScope } from '../../../../access/service-keys.ts'
+import { z } from '../../../../base/schemas/z.ts'
 import { sql } from '../../../../engines/sql/sql-text.ts'
 import { accessDenied, notFound } from '../../../../errors.ts'
 import { aggregateTimeoutMs } from '../../../../limits/api.ts'

@@ -1,5 +1,5 @@
 /** The endpoint of transactions: operations on several tables of a namespace, all or nothing. */
-import { z } from 'zod'
+import { z } from '../../../../base/schemas/z.ts'
 import { type Endpoint, endpoint } from '../../../../http/endpoint.ts'
 import { flagParam } from '../../../../http/input/query-schema.ts'
 import { batchOperationsMax } from '../../../../limits/api.ts'

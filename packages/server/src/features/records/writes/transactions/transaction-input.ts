@@ -1,11 +1,12 @@
 /**
  * The body of a transaction: its schema, and its operations parsed for the tables that they name, without the database.
  */
-import { z } from 'zod'
+
 import type { Caller } from '../../../../access/caller.ts'
 import { required } from '../../../../access/check.ts'
 import { permitsScope, scopeMissing } from '../../../../access/service-keys.ts'
 import { createSlices } from '../../../../base/concurrency/slices.ts'
+import { z } from '../../../../base/schemas/z.ts'
 import { ApiError, conflict, type FieldError, invalid, withData } from '../../../../errors.ts'
 import { batchOperationsMax, fieldErrorsMax, transactionListsMax } from '../../../../limits/api.ts'
 import { type ListCheck, listCheckBody, parseListCheck } from '../../reads/list-check.ts'
