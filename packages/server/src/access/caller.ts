@@ -66,13 +66,16 @@ export function requireUser(caller: Caller): UserCaller {
   return caller
 }
 
+/** The `callerKey` of a user. */
+export const userKey = (id: string): string => `user:${id}`
+
 /** One string per distinct caller, used as a key of idempotency records and caches. Contains no secret. */
 export function callerKey(caller: Caller): string {
   switch (caller.kind) {
     case 'anonymous':
       return `anonymous:${caller.address}`
     case 'user':
-      return `user:${caller.auth.id}`
+      return userKey(caller.auth.id)
     case 'service':
       return `service:${caller.keyName}`
   }

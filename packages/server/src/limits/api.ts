@@ -12,10 +12,11 @@ export const responseBytesMax = 8 * MiB
 export const responseEnvelopeBytes = 16 * KiB
 /** A response below this is serialized in one step: about a millisecond. */
 export const quickResponseBytes = 256 * KiB
-/** Large responses built concurrently; each needs a few times its size in memory meanwhile. */
-export const largeResponsesMax = 4
-/** Large responses that wait for a slot; beyond it they are refused with 503. */
-export const largeResponsesWaitingMax = 1000
+/**
+ * Large responses built concurrently, each of which needs a few times its size in memory meanwhile; and those that
+ * wait: 429 beyond the share of a caller, 503 beyond the length.
+ */
+export const largeResponses = { running: 4, waiting: 1000, waitingPerCaller: 250, waitMs: null }
 /** Bounds of the configured limit: a page of small records, and what a process has memory for. */
 export const responseBytesLeast = 64 * KiB
 export const responseBytesMost = 64 * MiB

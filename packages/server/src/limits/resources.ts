@@ -53,10 +53,10 @@ export const sqlDatabaseBytes = 1024 * MiB
 export const sqlDatabaseBytesMin = MiB
 /** Concurrent reads per database; writes are serialized. */
 export const sqlReadsAtOnceMax = 3
-/** Queue length for reads and for writes; 503 beyond it. */
-export const sqlWaitingMax = 100
 /** Longest wait in the queue; then 503, early enough for a useful retry. */
 export const sqlWaitMs = 10_000
+/** The queue for reads and that for writes: 429 beyond the share of a caller, 503 beyond the length. */
+export const sqlWaiting = { waiting: 200, waitingPerCaller: 100, waitMs: sqlWaitMs }
 /** Memory of a statement's process: sorts and temporary sets of an embedded database are in memory. */
 export const sqlProcessBytesMax = 320 * MiB
 /** Cached prepared statements per process, and their longest text: a few MB in total. */

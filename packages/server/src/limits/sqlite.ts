@@ -10,6 +10,8 @@ export const conditionShapesMax = 8
 export const groupCommitOperationsMax = 256
 /** Maximum queued writes; beyond it a write is rejected with 503. */
 export const writeQueueOperationsMax = 10_000
+/** Of these, the writes of one caller that wait; 429 beyond it. */
+export const writeQueuePerCallerMax = 5000
 /**
  * Size of a write-ahead log at which it is checkpointed off the main thread, and to which it is truncated when it
  * restarts. Not smaller: overwriting a log makes a sync cheaper than growing it.

@@ -156,8 +156,11 @@ export const roleCharsMax = 64
 export const userAgentCharsMax = 512
 /** argon2id as recommended by OWASP for servers: 19 MiB, two passes, one lane. */
 export const passwordCost = { memoryKiB: 19 * KiB, passes: 2 }
-/** Queued passwords; at 50 ms each, clients would not wait for more. Further ones get 503. */
-export const passwordsWaitingMax = 200
+/**
+ * Passwords that wait to be hashed: at 50 ms each, a caller would not wait for more, and gets 429 for the next; 503
+ * beyond the length.
+ */
+export const passwordsWaiting = { waiting: 400, waitingPerCaller: 200, waitMs: null }
 /** Cost limits of imported hashes (IMPORT-6): a higher cost would turn sign-ins into a denial of service. */
 export const bcryptCostMax = 14
 export const pbkdf2IterationsMax = 5_000_000

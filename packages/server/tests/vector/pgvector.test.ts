@@ -62,7 +62,7 @@ describe.if(serverUrl !== '')('pgvector', () => {
       index,
       vectors,
       { replaces: true, sizeMax: 10 },
-      { effectKey: undefined, nowMs: 0 },
+      { effectKey: undefined, caller: 'ann', nowMs: 0 },
     )
     const pgvector = createPgvector(tables.database, rows, log, 2)
     expect(await pgvector.find()).toBe(true)

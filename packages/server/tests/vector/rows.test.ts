@@ -21,7 +21,7 @@ import { engines, type Storage } from '../harness/engines.ts'
 const definition = { dimensions: 2, metric: 'euclidean', metadataIndexes: ['lang', 'n'], engine: 'memory' } as const
 const deletionsKept = 5
 /** A write that is no effect of a job. */
-const own: Effect = { effectKey: undefined, nowMs: 0 }
+const own: Effect = { effectKey: undefined, caller: 'ann', nowMs: 0 }
 const free = { replaces: true, sizeMax: Number.POSITIVE_INFINITY }
 
 for (const engine of engines)

@@ -8,9 +8,10 @@ import { RoundRobin } from './round-robin.ts'
 export interface FairQueue {
   /**
    * Runs `work` once a slot is free, synchronously if one is. Throws `QueueFullError` at a bound, `QueueTimeoutError`
-   * where it has waited too long, and the reason of `signal` if it aborts while waiting, which removes the entry.
+   * where it has waited too long, and the reason of `signal`, if there is one, if it aborts while waiting, which
+   * removes the entry.
    */
-  enter<T>(caller: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>
+  enter<T>(caller: string, signal: AbortSignal | null, work: () => Promise<T>): Promise<T>
 }
 
 export interface FairQueueBounds {
@@ -18,7 +19,7 @@ export interface FairQueueBounds {
   readonly running: number
   readonly waiting: number
   readonly waitingPerCaller: number
-  /** Null if the entries' signals bound the wait. */
+  /** Null if the entries' signals, or the number that waits, bound the wait. */
   readonly waitMs: number | null
   readonly standing?: Standing
 }
@@ -86,13 +87,13 @@ export function createFairQueue(bounds: FairQueueBounds, elapsedMs = (): number 
   let running = 0
 
   /** Resolves with a slot. */
-  function wait(caller: string, signal: AbortSignal): Promise<void> {
+  function wait(caller: string, signal: AbortSignal | null): Promise<void> {
     const addedAtMs = elapsedMs()
     const waitMs = delay.add(waiting.size, waiting.sizeOf(caller), addedAtMs)
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(timer)
-        signal.removeEventListener('abort', onAbort)
+        signal?.removeEventListener('abort', onAbort)
         waiting.delete(caller, begin)
       }
       const begin = (): void => {
@@ -102,14 +103,14 @@ export function createFairQueue(bounds: FairQueueBounds, elapsedMs = (): number 
       }
       const onAbort = (): void => {
         leave()
-        reject(signal.reason)
+        reject(signal?.reason)
       }
       const onTimeout = (): void => {
         leave()
         reject(new QueueTimeoutError())
       }
       const timer = waitMs === null ? undefined : setTimeout(onTimeout, waitMs)
-      signal.addEventListener('abort', onAbort)
+      signal?.addEventListener('abort', onAbort)
       waiting.add(caller, begin)
     })
   }
@@ -123,7 +124,7 @@ export function createFairQueue(bounds: FairQueueBounds, elapsedMs = (): number 
 
   return {
     async enter(caller, signal, work) {
-      signal.throwIfAborted()
+      signal?.throwIfAborted()
       if (running < bounds.running) running += 1
       else await wait(caller, signal)
       try {

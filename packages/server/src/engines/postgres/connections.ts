@@ -18,8 +18,8 @@ import {
   statementTimeoutMs,
 } from '../../limits/postgres.ts'
 import { writeQueueOperationsMax } from '../../limits/sqlite.ts'
-import { createSlotQueue, type SlotQueue } from '../sandbox/slot-queue.ts'
 import type { Circuit } from '../sql/circuit.ts'
+import { createEngineQueue, type EngineQueue } from '../sql/engine-queue.ts'
 import type { EngineError } from '../sql/error.ts'
 import { createConnector } from './connect.ts'
 import type { FaultScope } from './errors.ts'
@@ -103,14 +103,18 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
   }, circuitTickMs)
   tick.unref()
 
+  /** Transactions of a table begin in the order in which they came. */
+  const allCallers = ''
   /** Per table: its share of the transaction connections. */
-  const shares = new Map<string, SlotQueue>()
-  function shareOf(key: string): SlotQueue {
+  const shares = new Map<string, EngineQueue>()
+  function shareOf(key: string): EngineQueue {
     let share = shares.get(key)
     if (!share) {
-      share = createSlotQueue({
+      const waiting = Math.floor(writeQueueOperationsMax * postgresTableShare)
+      share = createEngineQueue('transactions', {
         running: tableShareConnections,
-        waiting: Math.floor(writeQueueOperationsMax * postgresTableShare),
+        waiting,
+        waitingPerCaller: waiting,
         waitMs: postgresWaitMs,
       })
       shares.set(key, share)
@@ -137,7 +141,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     async withOwn(key, work) {
       circuit.check()
       reads.check(key)
-      return shareOf(key).enter(() => lend(work))
+      return shareOf(key).enter(allCallers, () => lend(work))
     },
     async close() {
       clearInterval(tick)

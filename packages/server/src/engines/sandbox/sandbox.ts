@@ -35,10 +35,11 @@ export interface SandboxAnswer extends SandboxCounts {
 /** One database. */
 export interface Sandbox {
   /**
-   * Runs one statement atomically and resolves once its effects are durable. Throws `StatementError` for a rejected
-   * statement, and `EngineError` `busy` or `unavailable`.
+   * Runs one statement atomically and resolves once its effects are durable. Statements that wait are served round
+   * robin over callers (`callerKey`). Throws `StatementError` for a rejected statement, and `EngineError` `crowded`,
+   * `busy` or `unavailable`.
    */
-  run(query: string, params: readonly SandboxValue[]): Promise<SandboxAnswer>
+  run(query: string, params: readonly SandboxValue[], caller: string): Promise<SandboxAnswer>
   /** Waits for running statements and releases all resources. */
   close(): Promise<void>
 }

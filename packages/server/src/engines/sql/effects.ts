@@ -22,10 +22,12 @@ export const isEffectKey: SqlText = sql`(key >= ${prefix} AND key < ${'job;'})`
 /** The job of a stored key: the part of the effect key before the last colon. */
 const jobOf = (key: string): string => key.slice(prefix.length, key.lastIndexOf(':'))
 
-/** What a write is to a job. */
+/** Whose write it is, and what it is to a job. */
 export interface Effect {
   /** Undefined for a write that is no effect of a job. */
   readonly effectKey: string | undefined
+  /** See `WriteOptions`. */
+  readonly caller: string
   readonly nowMs: number
 }
 
@@ -41,20 +43,23 @@ export interface EffectTarget {
  */
 export function writeEffect(
   { database, namespace }: EffectTarget,
-  { effectKey, nowMs }: Effect,
+  { effectKey, caller, nowMs }: Effect,
   work: (tx: Transaction) => Promise<string>,
 ): Promise<string> {
-  if (effectKey === undefined) return database.write(work)
+  if (effectKey === undefined) return database.write(work, { caller })
   const table = responsesTable(namespace, database.dialect)
   const key = storedKeyOf(effectKey)
-  return database.write(async (tx) => {
-    const stored = await findResponse(tx, table, { key, sinceMs: 0 })
-    if (stored) return stored.body ?? ''
-    const body = await work(tx)
-    if (body.length > effectResultCharsMax) throw new RangeError(`The result of ${key} has ${body.length} characters`)
-    storeResponse(tx, table, { key, nowMs }, { fingerprint: '', status: 200, body })
-    return body
-  })
+  return database.write(
+    async (tx) => {
+      const stored = await findResponse(tx, table, { key, sinceMs: 0 })
+      if (stored) return stored.body ?? ''
+      const body = await work(tx)
+      if (body.length > effectResultCharsMax) throw new RangeError(`The result of ${key} has ${body.length} characters`)
+      storeResponse(tx, table, { key, nowMs }, { fingerprint: '', status: 200, body })
+      return body
+    },
+    { caller },
+  )
 }
 
 export interface TrimEffects {

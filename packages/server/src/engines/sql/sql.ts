@@ -99,6 +99,12 @@ export interface WriteOptions {
    */
   readonly row?: string | null | undefined
   /**
+   * Whose write it is (`callerKey`). Where the engine runs one write at a time, those that wait are served round robin
+   * over callers, those of one caller in order; writes without a caller are those of the server. Throws `EngineError`
+   * `crowded` where too many of the caller wait.
+   */
+  readonly caller?: string | undefined
+  /**
    * True for schema changes: they wait for locks without limit and may take as long as building a large index takes.
    */
   readonly isMigration?: boolean

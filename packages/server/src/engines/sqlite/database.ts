@@ -13,7 +13,7 @@ import { EngineError } from '../sql/error.ts'
 import type { PageQuery, PageRows } from '../sql/page-query.ts'
 import type { QueryPlan } from '../sql/query-plan.ts'
 import type { ScanOptions } from '../sql/scan-queue.ts'
-import type { Database, SqlRow, Transaction } from '../sql/sql.ts'
+import type { Database, SqlRow, Transaction, WriteOptions } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'
 import { type Checkpointer, type CheckpointPlan, createCheckpointPlan } from './checkpoint.ts'
 import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './connection.ts'
@@ -200,8 +200,8 @@ export class SqliteDatabase implements Database {
     }
   }
 
-  write<T>(work: Work<T>): Promise<T> {
-    return this.writer.write(work)
+  write<T>(work: Work<T>, options?: WriteOptions): Promise<T> {
+    return this.writer.write(work, options?.caller)
   }
 
   synced(): Promise<void> {

@@ -31,8 +31,15 @@ interface Refused {
 export interface Outcome {
   readonly done: readonly Done[]
   readonly refused: readonly Refused[]
-  /** Operations of the group that did not run. */
+  /** Operations of the group that began in a first attempt, and did not run in the second one. */
   readonly rest: readonly Operation[]
+}
+
+/** The operations of a group: those that were taken from the queue, in order. */
+export interface Group {
+  readonly taken: readonly Operation[]
+  /** Takes another one. Undefined if the queue is empty or the group is complete. */
+  next(): Operation | undefined
 }
 
 /** What a group is committed to. */
@@ -57,15 +64,18 @@ class NotIsolated extends Error {}
  * index its batching. If an operation throws after it has written, the group is rolled back and runs again with a
  * savepoint per operation. Rejects if nothing of the group was committed.
  */
-export async function commitGroup(target: GroupTarget, group: readonly Operation[]): Promise<Outcome> {
+export async function commitGroup(target: GroupTarget, group: Group): Promise<Outcome> {
   try {
-    return await runGroup(target, group, false)
+    return await runGroup(target, () => group.next(), false)
   } catch (error) {
     abandon(target.connection)
     if (!(error instanceof NotIsolated)) throw error
   }
+  const { taken } = group
   try {
-    return await runGroup(target, group, true)
+    let began = 0
+    const outcome = await runGroup(target, () => taken[began++], true)
+    return { ...outcome, rest: taken.slice(outcome.done.length + outcome.refused.length) }
   } catch (error) {
     abandon(target.connection)
     throw error
@@ -81,22 +91,21 @@ function abandon(connection: Connection): void {
 }
 
 /**
- * Runs and commits a group. The group ends with the event loop's time slice, so that neither its operations nor its
- * commit, whose time grows with the pages to write, delay other requests.
+ * Runs and commits what `next` gives, which is the group. It ends with the event loop's time slice, so that neither its
+ * operations nor its commit, whose time grows with the pages to write, delay other requests.
  */
 async function runGroup(
   { connection, epoch }: GroupTarget,
-  group: readonly Operation[],
+  next: () => Operation | undefined,
   isolated: boolean,
 ): Promise<Outcome> {
   const done: Done[] = []
   const refused: Refused[] = []
   const isOver = startSlice()
-  let ran = 0
   connection.exec('BEGIN IMMEDIATE')
-  for (const operation of group) {
-    if (ran > 0 && isOver()) break
-    ran++
+  while (done.length + refused.length === 0 || !isOver()) {
+    const operation = next()
+    if (!operation) break
     try {
       done.push(await attempt(connection, operation, isolated))
     } catch (error) {
@@ -109,7 +118,7 @@ async function runGroup(
   if (wrote) epoch?.stamp()
   connection.exec('COMMIT')
   if (wrote) epoch?.committed()
-  return { done, refused, rest: group.slice(ran) }
+  return { done, refused, rest: [] }
 }
 
 /** Runs one operation in the open transaction. A throw undoes the operation or aborts the group. */

@@ -114,7 +114,7 @@ export class InstanceDatabase implements Database {
       // Concurrent first writes may each call this for the one instance they create.
       await options?.beforeCreate?.()
     }
-    return this.#use((database) => database.write(work))
+    return this.#use((database) => database.write(work, options))
   }
 
   synced(): Promise<void> {

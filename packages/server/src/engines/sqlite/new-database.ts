@@ -5,7 +5,7 @@
 import type { PageQuery, PageRows } from '../sql/page-query.ts'
 import type { QueryPlan } from '../sql/query-plan.ts'
 import type { ScanOptions } from '../sql/scan-queue.ts'
-import type { Database } from '../sql/sql.ts'
+import type { Database, WriteOptions } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
 import { sqliteDialect } from './dialect.ts'
 import type { Work } from './transaction.ts'
@@ -39,8 +39,8 @@ export class NewDatabase implements Database {
     return this.#use((database) => database.scan<Row>(query, options))
   }
 
-  write<T>(work: Work<T>): Promise<T> {
-    return this.#use((database) => database.write(work))
+  write<T>(work: Work<T>, options?: WriteOptions): Promise<T> {
+    return this.#use((database) => database.write(work, options))
   }
 
   synced(): Promise<void> {

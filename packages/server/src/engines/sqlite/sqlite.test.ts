@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { writeQueuePerCallerMax } from '../../limits/sqlite.ts'
 import { describeSql, prepareItems } from '../contract/sql-contract.ts'
 import { EngineError } from '../sql/error.ts'
 import { sql } from '../sql/sql-text.ts'
@@ -271,5 +272,58 @@ describe('the group-commit writer under failures', () => {
     expect(acknowledged).toBe(true)
     connection.close()
     rmSync(folder, { recursive: true })
+  })
+})
+
+describe('the order of writes', () => {
+  function open() {
+    const connection = openConnection(':memory:')
+    connection.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
+    const writer = new Writer({ connection, sync: async () => {} })
+    const write = (id: string, caller?: string): Promise<string> =>
+      writer.write(async (tx) => {
+        await tx.run(sql`INSERT INTO items (id) VALUES (${id})`)
+        return id
+      }, caller)
+    const stored = () => connection.all(sql`SELECT id FROM items ORDER BY rowid`).map(({ id }) => id)
+    return { connection, writer, write, stored }
+  }
+
+  test('[RES-11] writes are taken round robin over callers, those of one caller in order', async () => {
+    const { connection, write, stored } = open()
+    const greedy = Array.from({ length: 600 }, (_, n) => `a${n}`)
+    await Promise.all([...greedy.map((id) => write(id, 'ann')), write('b0', 'ben'), write('b1', 'ben'), write('own')])
+    expect(stored()).toEqual(['a0', 'b0', 'own', 'a1', 'b1', ...greedy.slice(2)])
+    connection.close()
+  })
+
+  test('[RES-11] operations that run again with savepoints keep their order, and none is lost', async () => {
+    const { connection, writer, write, stored } = open()
+    const failing = writer.write(async (tx) => {
+      await tx.run(sql`INSERT INTO items (id) VALUES ('lost')`)
+      throw new Error('refused')
+    }, 'ann')
+    const others = [write('a0', 'ann'), write('b0', 'ben'), write('a1', 'ann'), write('b1', 'ben')]
+    await expect(failing).rejects.toThrow('refused')
+    await Promise.all(others)
+    expect(stored()).toEqual(['b0', 'a0', 'b1', 'a1'])
+    connection.close()
+  })
+
+  test('[RES-11] a caller with too many writes waiting is refused, others are not', async () => {
+    const { connection, write, stored } = open()
+    const waiting = Array.from({ length: writeQueuePerCallerMax }, (_, n) => write(`a${n}`, 'ann'))
+    await expect(write('more', 'ann')).rejects.toMatchObject({ kind: 'crowded' })
+    await Promise.all([...waiting, write('b0', 'ben')])
+    expect(stored()).toHaveLength(writeQueuePerCallerMax + 1)
+    connection.close()
+  })
+
+  test('[RES-11] a group that cannot begin is refused', async () => {
+    const { connection, write } = open()
+    const waiting = [write('a0', 'ann'), write('b0', 'ben')]
+    connection.close()
+    const outcomes = await Promise.allSettled(waiting)
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   })
 })

@@ -1,13 +1,22 @@
 /**
- * Group commit. Concurrent writes share one transaction; each is atomic. The commit goes to the write-ahead log without
+ * Group commit. Concurrent writes share one transaction; each is atomic. They are taken round robin over callers, those
+ * of one caller in order. The commit goes to the write-ahead log without
  * waiting for the disk; the log is then synced off the main thread, and only then are the writes acknowledged.
  * Acknowledged means durable, and a slow disk delays writers, never readers. States: idle → (a write arrives)
  * committing groups → idle. After a failed sync (`failed`) the durable state is unknown: every write is rejected until
  * `recovery` has brought the log to disk (`recovered`).
  */
-import { groupCommitOperationsMax, writeQueueOperationsMax } from '../../limits/sqlite.ts'
+import { RoundRobin } from '../../base/concurrency/round-robin.ts'
+import { groupCommitOperationsMax, writeQueueOperationsMax, writeQueuePerCallerMax } from '../../limits/sqlite.ts'
 import { EngineError } from '../sql/error.ts'
-import { commitGroup, type GroupTarget, type Operation, type Outcome, type Waiter } from './group-transaction.ts'
+import {
+  commitGroup,
+  type Group,
+  type GroupTarget,
+  type Operation,
+  type Outcome,
+  type Waiter,
+} from './group-transaction.ts'
 import type { Work } from './transaction.ts'
 
 interface Committed {
@@ -39,9 +48,13 @@ interface Pause {
   readonly over: PromiseWithResolvers<void>
 }
 
+const failedBefore = (): EngineError => new EngineError('unavailable', 'The database has failed')
+
 export class Writer {
   readonly #options: WriterOptions
-  #queue: Operation[] = []
+  readonly #queue = new RoundRobin<Operation>()
+  /** Taken from the queue for a group that ended without them. */
+  #rest: Operation[] = []
   #awaitingSync: Committed[] = []
   #isCommitting = false
   /** The sync under way; null while there is none. */
@@ -65,14 +78,16 @@ export class Writer {
     return this.#failed
   }
 
-  /** See `Database`. */
-  write<T>(work: Work<T>): Promise<T> {
-    if (this.#failed) return Promise.reject(new EngineError('unavailable', 'The database has failed'))
+  /** See `Database`. Writes of the server itself have no caller. */
+  write<T>(work: Work<T>, caller = ''): Promise<T> {
+    if (this.#failed) return Promise.reject(failedBefore())
     if (this.#pending >= writeQueueOperationsMax)
       return Promise.reject(new EngineError('busy', 'Too many writes are waiting'))
+    if (caller !== '' && this.#queue.sizeOf(caller) >= writeQueuePerCallerMax)
+      return Promise.reject(new EngineError('crowded', 'Too many writes of yours are waiting'))
     this.#pending += 1
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ work, resolve: resolve as (value: unknown) => void, reject })
+      this.#queue.add(caller, { work, resolve: resolve as (value: unknown) => void, reject })
       if (this.#isCommitting) return
       this.#isCommitting = true
       // Further writes of this event-loop tick share the commit.
@@ -84,7 +99,7 @@ export class Writer {
   async synced(): Promise<void> {
     if (this.#awaitingSync.length === 0) {
       await this.#syncing?.catch(() => undefined)
-      if (this.#failed) throw new EngineError('unavailable', 'The database has failed')
+      if (this.#failed) throw failedBefore()
       return
     }
     this.#pending += 1
@@ -121,35 +136,50 @@ export class Writer {
   }
 
   async #commitQueued(): Promise<void> {
-    while (this.#queue.length > 0) {
+    while (this.#isWaiting()) {
       if (this.#pause) {
         this.#pause.reached.resolve()
         await this.#pause.over.promise
         continue
       }
-      const group = this.#queue.slice(0, groupCommitOperationsMax)
-      this.#queue = this.#queue.slice(groupCommitOperationsMax)
-      const { wrote, rest } = this.#failed ? this.#refuseAll(group) : await this.#finishGroup(group)
-      if (rest.length > 0) this.#queue = [...rest, ...this.#queue]
+      const group = this.#createGroup()
+      const { wrote, rest } = this.#failed ? this.#refuseGroup(group, failedBefore()) : await this.#finishGroup(group)
+      if (rest.length > 0) this.#rest = [...rest, ...this.#rest]
       if (this.#awaitingSync.length > 0 && !this.#syncing) void this.#syncCommitted()
       const checkpoint = wrote ? this.#options.onGroup?.() : undefined
       if (checkpoint) await checkpoint
       // Yields, so that requests that have arrived meanwhile join the next group.
-      if (this.#queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
+      if (this.#isWaiting()) await new Promise<void>((resolve) => setImmediate(resolve))
     }
     this.#isCommitting = false
     this.#pause?.reached.resolve()
   }
 
-  async #finishGroup(group: readonly Operation[]): Promise<GroupResult> {
+  #isWaiting(): boolean {
+    return this.#rest.length + this.#queue.size > 0
+  }
+
+  /** A group takes an operation when it runs it, so that a write waits for one of each other caller. */
+  #createGroup(): Group {
+    const taken: Operation[] = []
+    return {
+      taken,
+      next: () => {
+        if (taken.length === groupCommitOperationsMax) return undefined
+        const operation = this.#rest.shift() ?? this.#queue.shift()
+        if (operation) taken.push(operation)
+        return operation
+      },
+    }
+  }
+
+  async #finishGroup(group: Group): Promise<GroupResult> {
     let outcome: Outcome
     try {
       outcome = await commitGroup(this.#options, group)
     } catch (error) {
-      const failure =
-        error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
-      for (const operation of group) this.#refuse(operation, failure)
-      return { wrote: false, rest: [] }
+      const isKnown = error instanceof EngineError
+      return this.#refuseGroup(group, isKnown ? error : new EngineError('unavailable', 'The commit failed', [], error))
     }
     for (const { tx } of outcome.done) for (const hook of tx.hooks) hook()
     for (const { operation, error } of outcome.refused) this.#refuse(operation, error)
@@ -165,8 +195,10 @@ export class Writer {
     return { wrote, rest: outcome.rest }
   }
 
-  #refuseAll(group: readonly Operation[]): GroupResult {
-    for (const operation of group) this.#refuse(operation, new EngineError('unavailable', 'The database has failed'))
+  /** With what a complete group would have taken: what waits would fail as well. */
+  #refuseGroup(group: Group, failure: EngineError): GroupResult {
+    while (group.next());
+    for (const operation of group.taken) this.#refuse(operation, failure)
     return { wrote: false, rest: [] }
   }
 
@@ -176,7 +208,7 @@ export class Writer {
       this.#awaitingSync = []
       try {
         // After a failed sync, the next one may report success for pages the system has dropped.
-        if (this.#failed) throw new EngineError('unavailable', 'The database has failed')
+        if (this.#failed) throw failedBefore()
         this.#syncing = this.#options.sync()
         await this.#syncing
         for (const { operation, result } of batch) operation.resolve(result)

@@ -3,6 +3,7 @@
  * values; `entries` stores them.
  */
 
+import { callerKey } from '../../access/caller.ts'
 import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
 import { z } from '../../base/schemas/z.ts'
 import { isStorableText } from '../../base/text/text.ts'
@@ -123,17 +124,18 @@ export function createKvEndpoint(deps: KvEndpointDeps): Endpoint {
     async handle(call) {
       const namespace = authorize(call, namespaces())
       const { body: command, effectKey } = call
+      const caller = callerKey(call.caller)
       switch (command.action) {
         case 'get':
           // The stored text is sent unchanged.
           return jsonText(`{"value":${(await entries.find(namespace.name, command.key)) ?? 'null'}}`)
         case 'set': {
           const value = formatValue(command.value, namespace.valueBytesMax)
-          await entries.put({ namespace, key: command.key, effectKey }, value, command.ttl ?? null)
+          await entries.put({ namespace, key: command.key, effectKey, caller }, value, command.ttl ?? null)
           return done
         }
         case 'delete':
-          await entries.remove({ namespace, key: command.key, effectKey })
+          await entries.remove({ namespace, key: command.key, effectKey, caller })
           return done
         case 'list':
           return listKeys(namespace, command, cursors, deps)

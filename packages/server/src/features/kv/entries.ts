@@ -36,6 +36,8 @@ export interface WrittenKey {
   readonly key: string
   /** Of a job: a write with the key of an earlier one changes nothing. */
   readonly effectKey: string | undefined
+  /** See `WriteOptions`. */
+  readonly caller: string
 }
 
 export interface KeyRange {
@@ -108,8 +110,8 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
     return sql`WHERE ${join(conditions, ' AND ')} ORDER BY key LIMIT ${limit + 1}`
   }
 
-  const write = async ({ effectKey }: WrittenKey, work: (tx: Transaction) => Promise<void>): Promise<void> => {
-    const once = { effectKey, nowMs: clock.now() }
+  const write = async ({ effectKey, caller }: WrittenKey, work: (tx: Transaction) => Promise<void>): Promise<void> => {
+    const once = { effectKey, caller, nowMs: clock.now() }
     await writeEffect({ database, namespace: kvNamespace }, once, async (tx) => {
       await work(tx)
       return ''

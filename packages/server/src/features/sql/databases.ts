@@ -35,10 +35,10 @@ export class SqlDatabases {
   }
 
   /** Throws 404 for a database that is not declared, otherwise as `Sandbox.run`. */
-  async run(name: string, query: string, params: readonly SandboxValue[]): Promise<SandboxAnswer> {
+  async run(name: string, query: string, params: readonly SandboxValue[], caller: string): Promise<SandboxAnswer> {
     const database = this.#databases.get(name)
     if (!database) throw notFound('SQL database')
-    const run = database.sandbox.run(query, params)
+    const run = database.sandbox.run(query, params, caller)
     database.running.add(run)
     try {
       return await run

@@ -1,4 +1,6 @@
 /** The endpoint of SQL databases: runs a statement and formats its result. */
+
+import { callerKey } from '../../access/caller.ts'
 import { z } from '../../base/schemas/z.ts'
 import { StatementError } from '../../engines/sandbox/sandbox.ts'
 import { badRequest, invalidField, quotaExceeded } from '../../errors.ts'
@@ -50,9 +52,9 @@ export const createSqlEndpoint = (databases: SqlDatabases): Endpoint =>
     answerSeconds: (sqlTimeoutMsMax + sqlWaitMs) / 1000 + 5,
     replies: { 200: { description: 'Rows and statistics', schema: answer } },
     errors: [404, 413, 503],
-    async handle({ params, body }) {
+    async handle({ params, body, caller }) {
       const { rows, changes, rowsRead, rowsWritten, durationMs } = await databases
-        .run(params.database ?? '', body.query, body.params)
+        .run(params.database ?? '', body.query, body.params, callerKey(caller))
         .catch((error) => {
           throw error instanceof StatementError ? apiErrorOf(error) : error
         })

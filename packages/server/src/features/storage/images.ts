@@ -6,7 +6,7 @@
 import { type Caller, callerKey } from '../../access/caller.ts'
 import type { BucketDefinition } from '../../access/definition.ts'
 import type { Clock } from '../../base/clock.ts'
-import { createFairQueue, QueueFullError, QueueTimeoutError } from '../../base/concurrency/fair-queue.ts'
+import { createFairQueue } from '../../base/concurrency/fair-queue.ts'
 import { createLru } from '../../base/concurrency/lru.ts'
 import { createSingleFlight } from '../../base/concurrency/single-flight.ts'
 import { sha256 } from '../../base/crypto/hash.ts'
@@ -19,7 +19,8 @@ import {
   type ImageVariant,
 } from '../../engines/images/images.ts'
 import { sql } from '../../engines/sql/sql-text.ts'
-import { badRequest, clientClosedRequest, payloadTooLarge, rateLimited, unavailable } from '../../errors.ts'
+import { badRequest, clientClosedRequest, payloadTooLarge, unavailable } from '../../errors.ts'
+import { queueRefusal } from '../../http/replies/queue-refusal.ts'
 import {
   imageSlowMax,
   imageSlowRetryMs,
@@ -103,9 +104,7 @@ async function* onlyImage(stream: ReadableStream<Uint8Array>): AsyncGenerator<Ui
 
 /** Maps errors of the queue and the engine to API errors. */
 function apiErrorOf(error: unknown): unknown {
-  if (error instanceof QueueFullError) return error.bound === 'caller' ? rateLimited(1) : unavailable()
-  if (error instanceof QueueTimeoutError) return unavailable()
-  if (!(error instanceof ImageError)) return error
+  if (!(error instanceof ImageError)) return queueRefusal(error, 'images')
   if (error.kind === 'refused') return badRequest(error.message)
   return unavailable(imageSlowRetryMs / 1000, error.message)
 }

@@ -1,5 +1,6 @@
 /** HTTP endpoint of vector indexes: one path, seven actions. */
 
+import { callerKey } from '../../access/caller.ts'
 import { permitsScope, scopeMissing } from '../../access/service-keys.ts'
 import type { Clock } from '../../base/clock.ts'
 import { z } from '../../base/schemas/z.ts'
@@ -91,8 +92,8 @@ export function createVectorEndpoints({
       async handle(call) {
         const index = getIndex(call)
         const { stored, searcher, sizeMax } = index
-        const { body: command, effectKey } = call
-        const effect = { effectKey, nowMs: clock.now() }
+        const { body: command, caller, effectKey } = call
+        const effect = { effectKey, caller: callerKey(caller), nowMs: clock.now() }
         switch (command.action) {
           case 'upsert':
           case 'insert': {
@@ -109,9 +110,9 @@ export function createVectorEndpoints({
           }
           case 'search':
           case 'queryById':
-            return queries.search(index, command)
+            return queries.search(index, command, caller)
           case 'getByIds':
-            return queries.getByIds(stored, command.ids)
+            return queries.getByIds(stored, command.ids, caller)
           case 'describe': {
             const { dimensions, metric } = stored.definition
             const { size } = await rows.state(stored)

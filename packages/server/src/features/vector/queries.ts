@@ -1,4 +1,5 @@
 /** Searches of an index and look-ups by id, from the command to the response. */
+import type { Caller } from '../../access/caller.ts'
 import { notFound } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
@@ -16,9 +17,9 @@ type SearchCommand = VectorCommandOf<'search'> | VectorCommandOf<'queryById'>
 
 export interface VectorQueries {
   /** Best match first. Throws 400 for an invalid query, 404 if the vector to search by does not exist. */
-  search(index: ServedIndex, command: SearchCommand): Promise<Reply>
+  search(index: ServedIndex, command: SearchCommand, caller: Caller): Promise<Reply>
   /** In the order of the ids; absent vectors are omitted. */
-  getByIds(index: StoredIndex, ids: readonly string[]): Promise<Reply>
+  getByIds(index: StoredIndex, ids: readonly string[], caller: Caller): Promise<Reply>
 }
 
 export function createQueries(rows: VectorRows, limits: ResponseLimits): VectorQueries {
@@ -32,7 +33,7 @@ export function createQueries(rows: VectorRows, limits: ResponseLimits): VectorQ
   }
 
   return {
-    async search({ stored, searcher }, command) {
+    async search({ stored, searcher }, command, caller) {
       const { topK, namespace = null, returnValues, returnMetadata } = command
       const { metadataIndexes } = stored.definition
       const shown: ShownMetadata = returnMetadata === true ? 'all' : returnMetadata === false ? 'none' : returnMetadata
@@ -47,10 +48,10 @@ export function createQueries(rows: VectorRows, limits: ResponseLimits): VectorQ
         ...(values === null ? {} : { values: [...values] }),
         ...(shown === 'none' ? {} : { metadata: showMetadata(metadata, shown, metadataIndexes) }),
       })
-      return vectorsReply({ name: 'matches', found, show, count: true }, limits)
+      return vectorsReply({ name: 'matches', found, show, count: true }, caller, limits)
     },
 
-    async getByIds(stored, ids) {
+    async getByIds(stored, ids, caller) {
       const distinctIds = [...new Set(ids)]
       const found = await rows.find(stored, distinctIds, { values: true, metadata: true })
       const { metadataIndexes } = stored.definition
@@ -64,7 +65,7 @@ export function createQueries(rows: VectorRows, limits: ResponseLimits): VectorQ
         metadata: showMetadata(metadata, 'all', metadataIndexes),
         namespace: namespace === '' ? null : namespace,
       })
-      return vectorsReply({ name: 'vectors', found: existing, show, count: false }, limits)
+      return vectorsReply({ name: 'vectors', found: existing, show, count: false }, caller, limits)
     },
   }
 }

@@ -2,6 +2,7 @@
  * Responses with many vectors: small ones are serialized in one step, large ones in slices of the event loop, truncated
  * at the response bound.
  */
+import type { Caller } from '../../access/caller.ts'
 import type { Reply } from '../../http/endpoint.ts'
 import { itemBytesMax, itemsReply, type ResponseLimits, serializeItems } from '../../http/replies/large-responses.ts'
 import { json, textOf } from '../../http/replies/reply.ts'
@@ -18,6 +19,7 @@ interface Shown<Vector> {
 /** The response to a search or a fetch; has `truncated: true` if vectors did not fit. */
 export async function vectorsReply<Vector extends { readonly values: Float32Array | null }>(
   { name, found, show, count }: Shown<Vector>,
+  caller: Caller,
   limits: ResponseLimits,
 ): Promise<Reply> {
   const values = found.reduce((sum, vector) => sum + (vector.values?.length ?? 0), 0)
@@ -27,7 +29,7 @@ export async function vectorsReply<Vector extends { readonly values: Float32Arra
     const reply = json({ [name]: found.map(show), ...(count ? { count: found.length } : {}) })
     if ((textOf(reply) ?? '').length * 3 <= bytesMax) return reply
   }
-  return limits.large(async () => {
+  return limits.large(caller, async () => {
     const { texts, isCut } = await serializeItems(found, (vector) => JSON.stringify(show(vector)), bytesMax)
     const rest = { ...(count ? { count: texts.length } : {}), ...(isCut ? { truncated: true } : {}) }
     const tail = JSON.stringify(rest)

@@ -1,35 +1,37 @@
 /**
  * Large JSON responses, such as pages of records: their size limit, serialization in slices of the event loop, and a
- * semaphore that bounds how many are in memory at once.
+ * fair queue that bounds how many are in memory at once.
  */
-
-import { createSemaphore } from '../../base/concurrency/semaphore.ts'
+import { type Caller, callerKey } from '../../access/caller.ts'
+import { createFairQueue } from '../../base/concurrency/fair-queue.ts'
 import { createSlices } from '../../base/concurrency/slices.ts'
 import { fingerprintPart } from '../../base/crypto/hash.ts'
-import { unavailable } from '../../errors.ts'
-import { largeResponsesMax, largeResponsesWaitingMax, responseEnvelopeBytes } from '../../limits/api.ts'
+import { largeResponses, responseEnvelopeBytes } from '../../limits/api.ts'
 import type { Reply } from '../endpoint.ts'
 import { isJsonWithin, joinParts } from './json-slices.ts'
+import { queueRefusal } from './queue-refusal.ts'
 import { jsonText } from './reply.ts'
 
 export interface ResponseLimits {
   /** Maximum size of a response in bytes; it contains at least one item, whatever its size. */
   bytesMax(): number
   /**
-   * Runs the work for a large response, from reading to serializing, a few at a time to bound memory. Throws 503 when
-   * too many wait.
+   * Runs the work for a large response, from reading to serializing, a few at a time to bound memory, round robin over
+   * callers. Throws 429 when too many of the caller wait, and 503 when too many wait in all.
    */
-  large<T>(work: () => Promise<T>): Promise<T>
+  large<T>(caller: Caller, work: () => Promise<T>): Promise<T>
 }
 
 export function createResponseLimits(bytesMax: () => number): ResponseLimits {
-  const gate = createSemaphore({ running: largeResponsesMax, waiting: largeResponsesWaitingMax })
+  const queue = createFairQueue(largeResponses)
   return {
     bytesMax,
-    async large(work) {
-      const entered = gate.run(work)
-      if (!entered) throw unavailable()
-      return entered
+    async large(caller, work) {
+      try {
+        return await queue.enter(callerKey(caller), null, work)
+      } catch (error) {
+        throw queueRefusal(error, 'large responses')
+      }
     },
   }
 }

@@ -1,17 +1,15 @@
 /** Admission of expensive requests (`base/concurrency/admission-control`), with the refusals that clients see. */
 import { type Caller, callerKey } from '../../access/caller.ts'
 import type { AdmissionControl } from '../../base/concurrency/admission-control.ts'
-import { QueueFullError, QueueTimeoutError } from '../../base/concurrency/fair-queue.ts'
-import { rateLimited, unavailable } from '../../errors.ts'
+import { unavailable } from '../../errors.ts'
 import { retryAfterSecondsMax } from '../../limits/api.ts'
+import { queueRefusal } from '../replies/queue-refusal.ts'
 
-function refusalOf(error: unknown): unknown {
-  if (error instanceof QueueFullError && error.bound === 'caller')
-    return rateLimited(1, 'Too many expensive requests of yours are waiting')
-  if (!(error instanceof QueueFullError || error instanceof QueueTimeoutError)) return error
-  const seconds = 1 + Math.floor(Math.random() * retryAfterSecondsMax)
-  return unavailable(seconds, 'The server is overloaded and refuses expensive requests')
-}
+const refusalOf = (error: unknown): unknown =>
+  queueRefusal(error, 'expensive requests', () => {
+    const seconds = 1 + Math.floor(Math.random() * retryAfterSecondsMax)
+    return unavailable(seconds, 'The server is overloaded and refuses expensive requests')
+  })
 
 /**
  * Returns a promise to await before an expensive request begins; undefined where it may at once. Throws or rejects with

@@ -199,9 +199,9 @@ describe('a SQL database on a full disk', () => {
     const roomy = createSqliteSandboxes({ folder: join(folder, 'sql') })
     const full = await sandboxes.open('main', limits)
     const bounded = await roomy.open('main', { ...limits, bytesMax: 1024 * 1024 })
-    for (const one of [full, bounded]) await one.run('CREATE TABLE t (b BLOB)', [])
+    for (const one of [full, bounded]) await one.run('CREATE TABLE t (b BLOB)', [], 'ann')
     const fillUp = async (one: typeof full): Promise<never> => {
-      for (;;) await one.run(fill, [])
+      for (;;) await one.run(fill, [], 'ann')
     }
     await expect(fillUp(full)).rejects.toMatchObject({ name: 'EngineError', kind: 'unavailable' })
     await expect(fillUp(bounded)).rejects.toMatchObject({ name: 'StatementError', kind: 'full' })

@@ -7,14 +7,14 @@ import type pg from 'pg'
 import type { Log } from '../../../base/log.ts'
 import { parseDatabaseUrl, withUser } from '../../../base/network/database-url.ts'
 import { postgresIdleTransactionMs, postgresLockMs } from '../../../limits/postgres.ts'
-import { sqlAnswerGraceMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../../../limits/resources.ts'
+import { sqlAnswerGraceMs, sqlReadsAtOnceMax, sqlWaiting } from '../../../limits/resources.ts'
 import { createConnector } from '../../postgres/connect.ts'
 import { faultOf, meaningOf, sqlStateOf } from '../../postgres/errors.ts'
 import { ConnectionPool } from '../../postgres/pool.ts'
 import type { Circuit } from '../../sql/circuit.ts'
+import { createEngineQueue } from '../../sql/engine-queue.ts'
 import { EngineError } from '../../sql/error.ts'
 import { type Sandbox, type SandboxAnswer, type Sandboxes, StatementError, tookTooLong } from '../sandbox.ts'
-import { createSlotQueue } from '../slot-queue.ts'
 import { createCounting } from './counts.ts'
 import { Exchange } from './exchange.ts'
 import { prepareRole } from './role.ts'
@@ -65,7 +65,7 @@ export function createPostgresSandboxes(options: {
         pool.abort(failure)
       })
       const counting = createCounting(role.schema)
-      const slots = createSlotQueue({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
+      const queue = createEngineQueue('statements', { running, ...sqlWaiting })
 
       async function execute(client: pg.Client, statement: PostgresStatement): Promise<SandboxAnswer> {
         const exchange = new Exchange(statement, counting, limits)
@@ -103,9 +103,9 @@ export function createPostgresSandboxes(options: {
       }
 
       return {
-        async run(query, params) {
+        async run(query, params, caller) {
           const statement = translate(query, params)
-          return slots.enter(() => withClient((client) => execute(client, statement)))
+          return queue.enter(caller, () => withClient((client) => execute(client, statement)))
         },
         close: () => pool.close(),
       }

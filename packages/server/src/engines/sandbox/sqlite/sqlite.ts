@@ -5,13 +5,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { withHandles } from '../../../base/files/open-files.ts'
-import { sqlProcessIdleMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../../../limits/resources.ts'
+import { sqlProcessIdleMs, sqlReadsAtOnceMax, sqlWaiting } from '../../../limits/resources.ts'
 import { rememberIdentity } from '../../disk/folder-identity.ts'
 import { createProcessPool } from '../../processes/process-pool.ts'
+import { createEngineQueue } from '../../sql/engine-queue.ts'
 import { EngineError } from '../../sql/error.ts'
 import { openConnection } from '../../sqlite/connection.ts'
 import type { Sandbox, SandboxAnswer, Sandboxes, SandboxLimits, SandboxValue } from '../sandbox.ts'
-import { createSlotQueue } from '../slot-queue.ts'
 import { keywordsOf, parseStatement } from '../statement.ts'
 import type { Token } from '../tokenizer.ts'
 import type { SandboxLane } from './confined.ts'
@@ -26,13 +26,13 @@ function onlyReads(tokens: readonly Token[]): boolean {
   )
 }
 
-/** A lane: processes that run the same kind of statement, with bounded concurrency, first come, first served. */
+/** A lane: processes that run the same kind of statement, with bounded concurrency, round robin over callers. */
 function createLane(path: string, limits: SandboxLimits, lane: SandboxLane, running: number) {
-  const slots = createSlotQueue({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
+  const queue = createEngineQueue('statements', { running, ...sqlWaiting })
   const pool = createProcessPool({ start: () => new SandboxProcess(path, limits, lane), idleMs: sqlProcessIdleMs })
   return {
-    run: (request: { query: string; params: readonly SandboxValue[] }): Promise<SandboxAnswer> =>
-      slots.enter(() => pool.use((process) => process.run(request))),
+    run: (request: { query: string; params: readonly SandboxValue[] }, caller: string): Promise<SandboxAnswer> =>
+      queue.enter(caller, () => pool.use((process) => process.run(request))),
     close: () => pool.close(),
   }
 }
@@ -54,10 +54,10 @@ export function createSqliteSandboxes({ folder }: { readonly folder: string }): 
       const reads = createLane(path, limits, 'reads', sqlReadsAtOnceMax)
       const writes = createLane(path, limits, 'writes', 1)
       return {
-        async run(query, params) {
+        async run(query, params, caller) {
           const { tokens } = parseStatement(query, params, 'sqlite')
-          if (onlyReads(tokens)) return reads.run({ query, params })
-          const answer = await writes.run({ query, params })
+          if (onlyReads(tokens)) return reads.run({ query, params }, caller)
+          const answer = await writes.run({ query, params }, caller)
           // A file without a name is lost with the process: writes to it must not be acknowledged.
           checkIdentity()
           return answer

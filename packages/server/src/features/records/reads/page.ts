@@ -17,7 +17,7 @@ export type Respond = (read: ReadPage, isLarge: boolean) => Promise<Reply | null
 
 /** Responds with pages read in one step, or, if they are too large, read and serialized outside the event loop. */
 export async function respondWithPage(
-  { database }: TableCall,
+  { database, caller }: TableCall,
   limits: ResponseLimits,
   respond: Respond,
 ): Promise<Reply> {
@@ -25,7 +25,7 @@ export async function respondWithPage(
   if (quick) return quick
   const most = itemBytesMax(limits.bytesMax())
   const read: ReadPage = (query, bytesMax = most) => database.readLargePage(query, bytesMax)
-  const large = await limits.large(() => respond(read, true))
+  const large = await limits.large(caller, () => respond(read, true))
   if (!large) throw new Error('A large page was not read')
   return large
 }

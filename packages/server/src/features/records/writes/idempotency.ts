@@ -7,7 +7,7 @@
 import { type Caller, callerKey } from '../../../access/caller.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
 import { storedKeyOf } from '../../../engines/sql/effects.ts'
-import type { Database, Transaction } from '../../../engines/sql/sql.ts'
+import type { Database, Transaction, WriteOptions } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { findResponse, responsesTable, storeResponse } from '../../../engines/sql/stored-responses.ts'
 import { ApiError, conflict, invalidField } from '../../../errors.ts'
@@ -124,24 +124,25 @@ const store = (
 const isStorable = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429
 
+/** See `WriteOptions`. */
+export interface WriteTarget extends Pick<WriteOptions, 'table' | 'row' | 'caller'> {
+  readonly database: Database
+  readonly namespace: string
+}
+
 /**
  * Runs a write at most once per key. Without a key it is `database.write`. With one, the response is committed together
  * with the effects of the write, and an error response in a transaction of its own. A repeated request gets the stored
  * response as `replay` shows it to the caller now.
  */
 export async function writeOnce(
-  {
-    database,
-    namespace,
-    table,
-    row,
-  }: { database: Database; namespace: string; table: string | undefined; row?: string | null | undefined },
+  { database, namespace, table, row, caller }: WriteTarget,
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
   work: (tx: Transaction) => Promise<WriteResponse>,
   replay: Replay,
 ): Promise<Reply> {
-  if (!key) return (await database.write(work, { table, row })).reply
+  if (!key) return (await database.write(work, { table, row, caller })).reply
   const responses: Responses = { table: responsesTable(namespace, database.dialect), replay, ...times }
   let isMismatch = false
   try {
@@ -156,7 +157,7 @@ export async function writeOnce(
         store(tx, responses, key, response)
         return response
       },
-      { table, row },
+      { table, row, caller },
     )
     return reply
   } catch (error) {
@@ -169,6 +170,6 @@ export async function writeOnce(
       return failure
     }
     // A rejected write must not create the database.
-    return (await database.write(storeFailure, { creates: false, table })).reply
+    return (await database.write(storeFailure, { creates: false, table, caller })).reply
   }
 }

@@ -2,6 +2,7 @@
  * Runs the write of one request: in one transaction, within the caller's write budget, and at most once per
  * `Idempotency-Key`. Hooks run outside of the transaction. The endpoints decide what is written.
  */
+import { callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { DatabaseAddress, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import type { SqlText } from '../../../engines/sql/sql-text.ts'
@@ -117,6 +118,7 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
       table: spansTables ? undefined : table.table.name,
       // What its hooks have yet to decide is undone.
       row: passes && !isForeseen ? undefined : row,
+      caller: callerKey(call.caller),
     }
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)

@@ -2,7 +2,7 @@
  * Self-service accounts: sign-up with email and password or anonymously, sign-in by password, change of the password,
  * and the profile.
  */
-import type { UserCaller } from '../../../access/caller.ts'
+import { callerKey, type UserCaller, userKey } from '../../../access/caller.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { accessDenied, conflict, invalidCredentials, invalidToken, notFound } from '../../../errors.ts'
 import type { LinkTarget } from '../email/links.ts'
@@ -91,7 +91,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       if (!config().signup) throw accessDenied()
       const address = normalizeEmail(email)
       passwords.check(password)
-      const passwordHash = await passwords.hash(password)
+      const passwordHash = await passwords.hash(password, callerKey(client.request.caller))
       const origin = { provider: 'password', request: client.request }
       const { account, signedIn } = await mapUniqueToConflict(() =>
         hooks.write(async (tx) => {
@@ -129,8 +129,8 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       const { passwordHash: known } = await get(id)
       await attempts.countPassword(caller)
       const wrong = invalidCredentials('The current password is wrong')
-      if (!(await passwords.verify(current, known))) throw wrong
-      const passwordHash = await passwords.hash(next)
+      if (!(await passwords.verify(current, known, userKey(id)))) throw wrong
+      const passwordHash = await passwords.hash(next, userKey(id))
       return hooks.write(async (tx) => {
         const account = await accounts.find(tx, id, 'lock')
         if (!account || account.passwordHash !== known || account.disabledAtMs !== null) throw wrong

@@ -1,4 +1,5 @@
 /** Sign-in by password, to the API or to the dashboard. */
+import { callerKey } from '../../../access/caller.ts'
 import { invalidCredentials } from '../../../errors.ts'
 import { normalizeEmail } from '../email/normalize.ts'
 import type { UsersParts } from '../parts.ts'
@@ -27,8 +28,9 @@ export function createPasswordSignIn<Result>(deps: Deps<Result>): PasswordSignIn
     if (!isExempt) await attempts.countSignIn(address, client)
     const found = await accounts.findByEmail(database, address)
     const known = found?.passwordHash ?? null
-    if (!(await passwords.verify(password, known)) || !found || known === null) throw invalidCredentials()
-    const passwordHash = passwords.needsRehash(known) ? await passwords.hash(password) : known
+    const caller = callerKey(client.request.caller)
+    if (!(await passwords.verify(password, known, caller)) || !found || known === null) throw invalidCredentials()
+    const passwordHash = passwords.needsRehash(known) ? await passwords.hash(password, caller) : known
     return hooks.write(async (tx) => {
       const account = await accounts.find(tx, found.id, 'lock')
       // The account may have changed while the password was being checked.

@@ -1,25 +1,29 @@
 /**
- * Passwords: validation, hashing and verification. Hashing runs off the event loop, a few at a time. A password is
- * never logged and never stored.
+ * Passwords: validation, hashing and verification. Hashing runs off the event loop, a few at a time, round robin over
+ * callers. A password is never logged and never stored.
  */
-import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
+import { createFairQueue } from '../../../base/concurrency/fair-queue.ts'
 import type { HashCost } from '../../../base/crypto/argon2.ts'
 import { findHash, hashesAtOnce, hashPassword, verifyPassword } from '../../../base/crypto/password-hash.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
-import { invalidField, unavailable } from '../../../errors.ts'
+import { invalidField } from '../../../errors.ts'
+import { queueRefusal } from '../../../http/replies/queue-refusal.ts'
 import { passwordCharsMax } from '../../../limits/api.ts'
-import { bcryptCostMax, passwordsWaitingMax, pbkdf2IterationsMax } from '../../../limits/users.ts'
+import { bcryptCostMax, passwordsWaiting, pbkdf2IterationsMax } from '../../../limits/users.ts'
 
 export interface Passwords {
   /** Throws 400 naming `field` (default `password`) if the password is too short, too long or not plain text. */
   check(password: string, field?: string): void
-  /** argon2id. Rejects with 503 if the queue is full; bulk callers hash a few at a time. */
-  hash(password: string): Promise<string>
+  /**
+   * argon2id. `caller` is a `callerKey`. Rejects with 429 if too many of the caller wait, and with 503 if too many wait
+   * in all; bulk callers hash a few at a time.
+   */
+  hash(password: string, caller: string): Promise<string>
   /**
    * A `hash` of null (no account, or an account without a password) yields false, after the same time as a wrong
-   * password. Rejects with 503 like `hash`.
+   * password. Rejects like `hash`.
    */
-  verify(password: string, hash: string | null): Promise<boolean>
+  verify(password: string, hash: string | null, caller: string): Promise<boolean>
   /** Whether a correct password should be hashed again: its algorithm is outdated or its cost too low. */
   needsRehash(hash: string): boolean
   /** Validates a hash of another system and returns it. Throws 400 naming `passwordHash`. */
@@ -30,14 +34,14 @@ export interface Passwords {
 export function createPasswords(charsMin: () => number, cost: HashCost): Passwords {
   /** Verified where there is no hash, to take the same time. A match means nothing. */
   const dummyHash = `$argon2id$v=19$m=${cost.memoryKiB},t=${cost.passes},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
-  const gate = createSemaphore({ running: hashesAtOnce, waiting: passwordsWaitingMax })
-  function withSlot<T>(work: () => Promise<T>): Promise<T> {
-    const entered = gate.run(work)
-    if (entered === null) throw unavailable()
-    return entered
+  const queue = createFairQueue({ running: hashesAtOnce, ...passwordsWaiting })
+  async function withSlot<T>(caller: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await queue.enter(caller, null, work)
+    } catch (error) {
+      throw queueRefusal(error, 'passwords')
+    }
   }
-
-  const hash = async (password: string): Promise<string> => withSlot(() => hashPassword(password, cost))
 
   function findIssue(password: string): { code: 'min' | 'max' | 'type'; message: string } | null {
     if (!isStorableText(password)) return { code: 'type', message: 'must not contain NUL or unpaired surrogates' }
@@ -53,12 +57,12 @@ export function createPasswords(charsMin: () => number, cost: HashCost): Passwor
       const issue = findIssue(password)
       if (issue) throw invalidField(field, issue.code, issue.message)
     },
-    hash,
-    async verify(password, known) {
+    hash: (password, caller) => withSlot(caller, () => hashPassword(password, cost)),
+    async verify(password, known, caller) {
       // An impossible password is not hashed at its full length.
       const isPossible = isStorableText(password) && password.length <= 2 * passwordCharsMax
       const compared = known !== null && isPossible ? known : dummyHash
-      const matches = await withSlot(() => verifyPassword(isPossible ? password : '-', compared))
+      const matches = await withSlot(caller, () => verifyPassword(isPossible ? password : '-', compared))
       return matches && isPossible && known !== null
     },
     needsRehash(known) {

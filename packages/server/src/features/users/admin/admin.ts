@@ -3,7 +3,7 @@
  * one transaction that locks the user's row first, so that it is serialized with sign-ins and token refreshes of the
  * same user.
  */
-import type { Caller } from '../../../access/caller.ts'
+import { type Caller, callerKey } from '../../../access/caller.ts'
 import { administratorsScope, mayChangeAdministrators } from '../../../access/dashboard-roles.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
@@ -163,7 +163,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       passwords.check(password)
       // Avoids a useless hash. The unique index rejects concurrent duplicates.
       if (await accounts.findByEmail(database, email)) throw emailTaken()
-      const passwordHash = await passwords.hash(password)
+      const passwordHash = await passwords.hash(password, callerKey(request.caller))
       const emailVerifiedAtMs = emailVerified ? clock.now() : null
       const account = { email, emailVerifiedAtMs, passwordHash, isAdminPassword: true, displayName, role }
       const insert = (tx: Transaction) => accounts.insert(tx, account, { provider: null, request })
@@ -177,7 +177,10 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
         // No hash is computed for a user who does not exist.
         checkMayChange(await getAccount(database, id), request.caller)
       }
-      const set = password === undefined ? {} : { passwordHash: await passwords.hash(password), isAdminPassword: true }
+      const set =
+        password === undefined
+          ? {}
+          : { passwordHash: await passwords.hash(password, callerKey(request.caller)), isAdminPassword: true }
       return mapUniqueToConflict(() =>
         hooks.write(async (tx) => {
           const account = await getAccount(tx, id, 'lock')

@@ -4,6 +4,7 @@
  * Entries beyond the deadline are reported as errors. Repeating the batch continues there: existing users are skipped
  * before anything is hashed.
  */
+import { callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
@@ -125,8 +126,13 @@ export function createImport({ database, accounts, hooks, passwords, clock }: Im
   }
 
   /** Null after the deadline, or if the hashing queue is full. */
-  async function hashBefore(password: string, deadlineMs: number): Promise<{ readonly passwordHash: string } | null> {
-    const hash = async () => (clock.now() < deadlineMs ? { passwordHash: await passwords.hash(password) } : null)
+  async function hashBefore(
+    password: string,
+    caller: string,
+    deadlineMs: number,
+  ): Promise<{ readonly passwordHash: string } | null> {
+    const hash = async () =>
+      clock.now() < deadlineMs ? { passwordHash: await passwords.hash(password, caller) } : null
     try {
       return await (gate.run(hash) ?? null)
     } catch (error) {
@@ -140,7 +146,7 @@ export function createImport({ database, accounts, hooks, passwords, clock }: Im
     const { id, email } = account
     const existing = await findExisting(candidate)
     if (existing) return { id: existing.id, email, status: 'skipped' }
-    const hashed = password === null ? {} : await hashBefore(password, deadlineMs)
+    const hashed = password === null ? {} : await hashBefore(password, callerKey(request.caller), deadlineMs)
     if (hashed === null) return { id: null, email, ...errorResult('Not imported before the deadline; import it again') }
     try {
       const origin = { provider: null, request }

@@ -3,6 +3,7 @@
  * of the link and the account that it creates.
  */
 
+import { callerKey } from '../../../access/caller.ts'
 import { ownerRole } from '../../../access/dashboard-roles.ts'
 import { z } from '../../../base/schemas/z.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
@@ -81,7 +82,7 @@ export function createSetup(deps: SetupDeps): Setup {
         email,
         // Trusted: only the operator of the server has the link.
         emailVerifiedAtMs: clock.now(),
-        passwordHash: await passwords.hash(password),
+        passwordHash: await passwords.hash(password, callerKey(client.request.caller)),
         isAdminPassword: true,
         displayName,
         role: adminRole,

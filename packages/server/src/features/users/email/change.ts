@@ -1,4 +1,5 @@
 /** Change of the address of an account to another verified address. */
+import { userKey } from '../../../access/caller.ts'
 import { accessDenied, accountDisabled, invalidCredentials, invalidField, invalidToken } from '../../../errors.ts'
 import { emailChangeLifetimeMs } from '../../../limits/users.ts'
 import type { Account } from '../accounts/account.ts'
@@ -48,7 +49,8 @@ export function createEmailChange(deps: Deps): EmailChange {
     if (passwordHash === null) return requireRecentSignIn(database, { dialect: database.dialect, clock }, caller)
     if (password === undefined) throw invalidField('password', 'required', 'is required')
     await attempts.countPassword(caller)
-    if (!(await passwords.verify(password, passwordHash))) throw invalidCredentials('The password is wrong')
+    if (!(await passwords.verify(password, passwordHash, userKey(caller.auth.id))))
+      throw invalidCredentials('The password is wrong')
   }
 
   /** Issues a token for the new address; null if the address is taken. */

@@ -1,6 +1,6 @@
 /** Endpoints of every flow that sends mail or redeems a token from one. */
 
-import { requireUser } from '../../../access/caller.ts'
+import { callerKey, requireUser } from '../../../access/caller.ts'
 import { z } from '../../../base/schemas/z.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
@@ -156,8 +156,8 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       body: resetBody,
       replies: done('The password is set'),
       errors: [401, 403],
-      async handle({ body }) {
-        await passwordReset.reset(body.token, body.newPassword)
+      async handle({ body, caller }) {
+        await passwordReset.reset(body.token, body.newPassword, callerKey(caller))
         return ok
       },
     }),

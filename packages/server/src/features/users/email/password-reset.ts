@@ -10,10 +10,10 @@ export interface PasswordReset {
   /** Mails a link if there is an enabled account. Rejects with 429. */
   request(request: EmailRequest): Promise<void>
   /**
-   * Sets the password, ends every session of the user and invalidates all pending tokens of the account. Rejects with
-   * 400 for an invalid password, 401 for an invalid token, 403 `Account is disabled`.
+   * Sets the password, ends every session of the user and invalidates all pending tokens of the account. `caller` is a
+   * `callerKey`. Rejects with 400 for an invalid password, 401 for an invalid token, 403 `Account is disabled`.
    */
-  reset(token: string, newPassword: string): Promise<void>
+  reset(token: string, newPassword: string, caller: string): Promise<void>
 }
 
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
@@ -35,11 +35,11 @@ export function createPasswordReset(deps: Deps): PasswordReset {
       })
     },
 
-    async reset(token, newPassword) {
+    async reset(token, newPassword, caller) {
       passwords.check(newPassword, 'newPassword')
       // No password is hashed for an invalid token.
       if (!(await oneTimeTokens.find(database, purpose, token))) throw invalidToken()
-      const passwordHash = await passwords.hash(newPassword)
+      const passwordHash = await passwords.hash(newPassword, caller)
       const account = await database.write(async (tx) => {
         const known = await oneTimeTokens.find(tx, purpose, token)
         const owner = known?.userId ? await accounts.find(tx, known.userId, 'lock') : null

@@ -2,6 +2,7 @@
  * Second factors: enrollment, verification at sign-in, and removal. Owns what a code or a recovery code redeemProof
  * and how many attempts are allowed; `complete-sign-in` decides when a sign-in needs one.
  */
+import { userKey } from '../../../access/caller.ts'
 import type { Counters } from '../../../engines/cluster/cluster.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import {
@@ -121,7 +122,8 @@ export function createMfa<Result>(parts: MfaParts<Result>): Mfa<Result> {
     if (!isActive(await factors.find(database, caller.auth.id))) throw notFound('Factor')
     await attempts.countPassword(caller)
     const known = account?.passwordHash ?? null
-    if (!(await passwords.verify(password, known)) || known === null) throw wrongProof('password')
+    if (!(await passwords.verify(password, known, userKey(caller.auth.id))) || known === null)
+      throw wrongProof('password')
     return known
   }
 
