@@ -1,7 +1,7 @@
 /** When the runtime compiles JavaScript to machine code. */
 
-/** By how much longer than usual code is interpreted. Ten times as much has no further effect on a start. */
-const reluctantScale = 10
+/** By how much longer than usual code is interpreted. Ten times as much slows thousands of requests after the start. */
+const reluctantScale = 100
 
 /** Earlier releases of the runtime, under which `plinth` may be started as well, have one policy. */
 const setPolicy = (scale: number): void => Bun.unsafe.setJITPolicy?.(scale)

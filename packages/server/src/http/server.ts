@@ -84,13 +84,14 @@ export function openServer(options: ServerOptions): Server {
       if (answerSeconds !== undefined) runtime.timeout(request, answerSeconds)
       return answer(request, found.params, runtime)
     }
+    const stray: Route = (request, runtime) => fallback(request, {}, runtime)
     return {
       websocket: socketHandlers,
       routes: Object.fromEntries(
         [...routes.byPath].map(([path, methods]) => [
           path,
           {
-            ...unmatchedMethods(methods, fallback),
+            ...unmatchedMethods(methods, stray),
             ...Object.fromEntries(
               [...methods].map(([method, endpoint]) => {
                 const answer = answerOf(endpoint)
@@ -193,9 +194,5 @@ const routedMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as co
  * Routes for the methods that a path does not support. Without them the runtime would try the next matching pattern,
  * and `DELETE /…/count` would delete the record `count`.
  */
-const unmatchedMethods = (supported: ReadonlyMap<string, Endpoint>, fallback: RequestHandler): Record<string, Route> =>
-  Object.fromEntries(
-    routedMethods
-      .filter((method) => !supported.has(method))
-      .map((method) => [method, (request, runtime) => fallback(request, {}, runtime)]),
-  )
+const unmatchedMethods = (supported: ReadonlyMap<string, Endpoint>, stray: Route): Record<string, Route> =>
+  Object.fromEntries(routedMethods.filter((method) => !supported.has(method)).map((method) => [method, stray]))
