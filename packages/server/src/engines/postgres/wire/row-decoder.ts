@@ -17,7 +17,20 @@ const numberTypes: ReadonlySet<number> = new Set([builtins.FLOAT8, builtins.FLOA
 type Decode = (bytes: Buffer, start: number, end: number) => unknown
 
 const decodeText: Decode = (bytes, start, end) => bytes.toString('utf8', start, end)
-const decodeNumber: Decode = (bytes, start, end) => Number(bytes.toString('latin1', start, end))
+/** Integers of so many digits are exact. */
+const exactDigits = 15
+
+/** Most numbers are a few digits, which cost less than a text. */
+const decodeNumber: Decode = (bytes, start, end) => {
+  let value = 0
+  for (let at = start; at < end; at++) {
+    const digit = (bytes[at] as number) - 0x30
+    if (digit < 0 || digit > 9 || end - start > exactDigits) return Number(bytes.toString('latin1', start, end))
+    value = value * 10 + digit
+  }
+  return value
+}
+
 const decodeBoolean: Decode = (bytes, start) => bytes[start] === 0x74
 
 function decoderOf(type: number): Decode {
