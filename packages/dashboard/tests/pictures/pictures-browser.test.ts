@@ -182,6 +182,15 @@ SKU-304;Hourglass;15;maybe;4
     await picture('request', 1000)
   })
 
+  test('logs', async () => {
+    for (let at = 0; at < 6; at++) await shop.server.as('omar').get(`${orders}/${orderId(at)}?fields=item`)
+    await sheet.open(`/logs${query({ level: 'info', q: 'tables/orders' })}`, 'Logs')
+    const lines = page.getByRole('row', { name: new RegExp(orderId(5)) })
+    await lines.first().getByRole('button').click()
+    await page.getByRole('button', { name: 'Only this request' }).waitFor()
+    await picture('logs')
+  })
+
   test('tables', async () => {
     await sheet.open(`/insights${query({ tab: 'tables', of: 'shared.orders' })}`, 'Insights')
     await page.getByText('status, placedAt').waitFor()

@@ -157,8 +157,10 @@ describeInBrowser('Bulk changes of the dashboard', 'bulk changes', (program) => 
     await show(`shared/posts?filter=${drafts}`)
     await page.getByRole('button', { name: 'All records' }).focus()
     await page.keyboard.press('Enter')
-    await page.getByRole('menuitem', { name: 'Change matching…' }).waitFor()
+    // Keys reach the menu once an item is highlighted.
+    await page.locator('[role=menuitem][data-highlighted]').waitFor()
     await page.keyboard.press('d')
+    await page.locator('[role=menuitem][data-highlighted]', { hasText: 'Delete matching…' }).waitFor()
     await page.keyboard.press('Enter')
     const dialog = page.getByRole('dialog', { name: 'Delete matching records' })
     await dialog.getByRole('heading', { name: '600 records' }).waitFor()
