@@ -72,7 +72,7 @@ export function parseHooked(table: Table, proposed: RecordRow, hooked: HookedRow
       if (field === null && value === null && !Object.hasOwn(hooked.row as RecordRow, name)) delete row[name]
       else row[name] = value
     }
-    const decided = complete(table, isLonger(row, proposed) ? withTimesLast(row) : row)
+    const decided = complete(table, hasTimesLast(row) ? row : withTimesLast(row))
     if (altered.size > 0 && JSON.stringify(decided).length > recordBytesMax)
       throw fail(`The row is larger than ${recordBytesMax} bytes`)
     return { row: decided, altered: new Set(altered.keys()), fail }
@@ -82,9 +82,8 @@ export function parseHooked(table: Table, proposed: RecordRow, hooked: HookedRow
   }
 }
 
-/** Whether fields were added, which then follow the times. */
-const isLonger = (row: RecordRow, proposed: RecordRow): boolean =>
-  Object.keys(row).length > Object.keys(proposed).length
+/** False after fields were added, which follow the times. */
+const hasTimesLast = (row: RecordRow): boolean => Object.keys(row).at(-1) === 'updatedAt'
 
 function withTimesLast({ createdAt, updatedAt, ...rest }: RecordRow): RecordRow {
   return { ...rest, createdAt, updatedAt }
