@@ -3,6 +3,7 @@ import { classNames } from '../../../design/class-names.ts'
 import { CodeBlock } from '../../../design/code-block.tsx'
 import { formatDuration } from '../../../design/format/number.ts'
 import { Icon } from '../../../design/icons.tsx'
+import { ColorLegend } from '../color-legend.tsx'
 import type { Span, SpanKind, Stage, Trace } from './requests.ts'
 
 const stageTitles: Readonly<Record<Stage['stage'], string>> = {
@@ -77,7 +78,11 @@ export function Waterfall({ trace, totalMs }: { readonly trace: Trace; readonly 
         ))}
       </ol>
       {dropped > 0 && <p className="insights-note">{dropped} more are not kept.</p>}
-      <Legend kinds={[...new Set(spans.map(({ kind }) => kind))]} />
+      <ColorLegend
+        kinds={[...new Set(spans.map(({ kind }) => kind))]}
+        titles={kindTitles}
+        className="waterfall-legend"
+      />
     </div>
   )
 }
@@ -129,16 +134,3 @@ function SpanRow({ span, totalMs }: { readonly span: Span; readonly totalMs: num
     </details>
   )
 }
-
-const Legend = ({ kinds }: { readonly kinds: readonly SpanKind[] }) => (
-  <ul className="waterfall-legend" aria-label="Colors">
-    {kinds.map((kind) => (
-      <li key={kind}>
-        <svg viewBox="0 0 10 10" aria-hidden="true" focusable="false">
-          <rect className={`is-${kind}`} width={10} height={10} rx={2} />
-        </svg>
-        {kindTitles[kind]}
-      </li>
-    ))}
-  </ul>
-)

@@ -1,4 +1,5 @@
 /** Parts of a whole as one bar. The numbers are beside it, so that it is hidden from those who do not see it. */
+import { ColorLegend } from '../color-legend.tsx'
 
 export const shareKinds = ['records', 'index', 'search'] as const
 export type ShareKind = (typeof shareKinds)[number]
@@ -39,14 +40,5 @@ const labels: Readonly<Record<ShareKind, string>> = {
 }
 
 export const ShareLegend = ({ kinds }: { readonly kinds: readonly ShareKind[] }) => (
-  <ul className="share-legend">
-    {kinds.map((kind) => (
-      <li key={kind}>
-        <svg viewBox="0 0 10 10" aria-hidden="true" focusable="false">
-          <rect className={`is-${kind}`} width={10} height={10} rx={2} />
-        </svg>
-        {labels[kind]}
-      </li>
-    ))}
-  </ul>
+  <ColorLegend kinds={kinds} titles={labels} className="share-legend" />
 )

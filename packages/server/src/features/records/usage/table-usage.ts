@@ -1,6 +1,6 @@
 /**
- * What each table takes on disk and how many rows it has. Measured in the background, one table after the other, when
- * someone looks and the last measurement is old: a request never waits for it.
+ * What each table takes on disk and how many rows it has. A read starts a measurement in the background, one table
+ * after the other, if the last one is old: a request never waits for it.
  */
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
