@@ -173,26 +173,17 @@ function basicsText({ startEmptyMs, idleBytes, sizes }: Basics): string {
   return `Start ${starts.join(', ')}; budget ${startBudgetMs} ms. Idle memory ${idle}; budget 100 MB.`
 }
 
-/**
- * The middle size with the first baseline of each scenario, and how the CPU grows from the smallest size to the
- * largest: what is indexed must not cost more in a larger table.
- */
+/** What only the terminal shows, since another scenario says the same. */
+const terminalOnly: ReadonlySet<string> = new Set(['point-rule', 'job'])
+
+/** The largest size with the first baseline of each scenario. */
 function sizesSection(sizes: readonly SizeBasics[], measurements: readonly Measurement[]): string {
-  const shown = sizes[Math.floor(sizes.length / 2)]
+  const shown = sizes.at(-1)
   if (!shown) return ''
-  const ofSize = (rows: number): Measurement[] => measurements.filter((measurement) => measurement.rows === rows)
-  const [smallest, largest] = [sizes[0]?.rows ?? 0, sizes.at(-1)?.rows ?? 0]
-  const costAt = (rows: number, title: string): number | null =>
-    ofSize(rows).find(({ scenario }) => scenario.title === title)?.cpuUs ?? null
-  const lines = ofSize(shown.rows).flatMap(({ baselines, ...measurement }) => {
-    const [first, last] = [smallest, largest].map((rows) => costAt(rows, measurement.scenario.title))
-    const growth = first && last && smallest < largest ? `${(last / first).toFixed(2)}×` : ''
-    return pageLinesOf({ ...measurement, baselines: baselines.slice(0, 1) }).map((cells) => [...cells, growth])
-  })
-  return [
-    `${integer(shown.rows)} rows per table; growth is the CPU per request at ${integer(largest)} rows divided by that at ${integer(smallest)}.`,
-    markdownTable([...pageColumns, 'growth'], lines),
-  ].join('\n\n')
+  const lines = measurements
+    .filter(({ rows, scenario }) => rows === shown.rows && !terminalOnly.has(scenario.name))
+    .flatMap(({ baselines, ...measurement }) => pageLinesOf({ ...measurement, baselines: baselines.slice(0, 1) }))
+  return [`${integer(shown.rows)} rows per table.`, markdownTable(pageColumns, lines)].join('\n\n')
 }
 
 /** Below this share of its core, a saturated bare handler was competing with other processes. */
@@ -215,6 +206,7 @@ export function busyNote(measurements: readonly Measurement[]): string | null {
 const parts = {
   summary: 'summary',
   sqlite: 'measured',
+  growth: 'measured growth',
   peers: 'measured peers',
   users: 'measured users',
   storage: 'measured files',

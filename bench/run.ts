@@ -3,7 +3,7 @@
  * them, measures both with the load generator in alternating rounds, prints the figures side by side, and with
  * `--write` updates `docs/benchmarks.md`.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +14,7 @@ import { runAnalytics } from './analytics/analytics.ts'
 import { runClient } from './client/client.ts'
 import { clientPlan } from './client/plan.ts'
 import { runFunctions } from './functions/functions.ts'
+import { runGrowth } from './growth/growth.ts'
 import { runOverload } from './overload/overload.ts'
 import { runPeers } from './peers/peers.ts'
 import { runOnPostgres } from './postgres/postgres.ts'
@@ -40,7 +41,7 @@ import { type Measurement, measure, median, type Plan } from './setup/measure.ts
 import { type Options, optionsOrExit } from './setup/options.ts'
 import { readMemoryBytes } from './setup/proc.ts'
 import { type LoadProcess, serviceKey, startBaseline, startLoad, startServer, tokenSecret } from './setup/processes.ts'
-import { type OnProgress, seededRows, seedFolder } from './setup/seed.ts'
+import { type OnProgress, seededFolder, seededRows } from './setup/seed.ts'
 import { runStarts } from './start/start.ts'
 import { runStorage } from './storage/storage.ts'
 import { runLive } from './subscriptions/subscriptions.ts'
@@ -62,19 +63,6 @@ async function measureBasics(work: string): Promise<Pick<Basics, 'startEmptyMs' 
     await server.stop()
   }
   return { startEmptyMs: median(starts), idleBytes }
-}
-
-/** The seeded folder of a size, created once per run, or once in total with `--keep`. */
-async function seededFolder(base: string, rows: number): Promise<{ folder: string; seconds: number }> {
-  const folder = join(base, `seed-${rows}`)
-  const record = join(base, `seed-${rows}.seconds`)
-  if (statSync(record, { throwIfNoEntry: false })) return { folder, seconds: Number(readFileSync(record, 'utf8')) }
-  rmSync(folder, { recursive: true, force: true })
-  const startedAt = performance.now()
-  await seedFolder(folder, rows, onSeeded)
-  const seconds = (performance.now() - startedAt) / 1000
-  writeFileSync(record, String(seconds))
-  return { folder, seconds }
 }
 
 const onSeeded: OnProgress = (done, all) => progress(done === all ? '' : `Seeding ${Math.floor((done / all) * 100)} %`)
@@ -125,7 +113,7 @@ async function runSize(
   folders: { work: string; base: string },
   load: LoadProcess,
 ): Promise<{ measurements: Measurement[]; basics: SizeBasics }> {
-  const { folder: seeded, seconds: seedSeconds } = await seededFolder(folders.base, rows)
+  const { folder: seeded, seconds: seedSeconds } = await seededFolder(folders.base, rows, onSeeded)
   console.log(`\n${rows.toLocaleString('en-US')} rows\n${textHeader}`)
   const tokens = createTokens(createFirstSigningKey(tokenSecret), systemClock)
   const token = tokens.signAccess({ id: authorAt(0) })
@@ -198,6 +186,7 @@ function run(options: Options): Promise<string> {
   if (part === 'client') return runClient(clientPlan(plan, options.quick))
   if (part === 'functions') return runFunctions(plan, options.quick)
   if (part === 'queries') return runQueries(plan, options.quick)
+  if (part === 'growth') return runGrowth({ plan, sizes, keep: options.keep, onProgress: onSeeded })
   if (part === 'overload') return runOverload(plan, onSeeded)
   if (part === 'start') return runStarts(plan, options.quick)
   if (part === 'peers') return runPeers(plan, sizes[0] ?? 0)

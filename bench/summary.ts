@@ -2,7 +2,7 @@
  * The summary at the top of `docs/benchmarks.md`: one line per kind of work, taken from the measured tables of the same
  * page whenever one of them is written, so that it never differs from them.
  */
-import { type Cells, integer, type MeasuredPart, markdownTable, measuredPart, percent } from './report.ts'
+import { type Cells, integer, type MeasuredPart, markdownTable, measuredPart } from './report.ts'
 
 /** A cell of a measured table: a line by its first cell, and by its baseline where it has several. */
 interface CellOf {
@@ -14,8 +14,6 @@ interface CellOf {
 interface SummaryLine {
   readonly title: string
   readonly part: MeasuredPart
-  /** The heading above the table, where lines of several tables have the same names. */
-  readonly heading?: string
   readonly ours: CellOf
   readonly unit: string
   readonly baseline: string
@@ -44,11 +42,9 @@ const onPostgres = (title: string, line: string): SummaryLine => ({
   part: 'postgres',
   ours: { line, column: '1 node/s' },
   unit: 'a second',
-  baseline: 'pgbench, the same statements',
+  baseline: 'pgbench',
   ratio: [{ line, column: '1 node' }],
 })
-
-const fullRooms = 'The same 18 full rooms on each'
 
 const summaryLines: readonly SummaryLine[] = [
   compared({
@@ -62,7 +58,7 @@ const summaryLines: readonly SummaryLine[] = [
     title: 'List of 30 with total',
     part: 'sqlite',
     line: 'Filtered list of 30 with total',
-    versus: 'minimal handler, same SQL',
+    versus: 'minimal handler',
     by: 'CPU µs',
   }),
   ...['PocketBase', 'TrailBase'].flatMap((versus) =>
@@ -90,28 +86,27 @@ const summaryLines: readonly SummaryLine[] = [
     title: 'Sign-in with a password',
     part: 'users',
     line: 'Sign-in, 50 in flight',
-    versus: 'the same hash in a loop, as many at once',
+    versus: 'bare hash, as many at once',
     by: 'CPU µs',
   }),
   compared({
     title: 'Download of 1 MB',
     part: 'storage',
     line: 'Download of 1 MB, 16 in flight; MB',
-    versus: 'nginx, the same file',
+    versus: 'nginx',
     by: 'CPU µs',
   }),
   {
     title: 'Change delivered to 1,000 subscribers',
     part: 'live',
-    ours: { line: 'To 1,000', column: 'deliveries/s' },
+    ours: { line: '1,000', column: 'deliveries/s' },
     unit: 'deliveries a second',
     baseline: "the runtime's publish",
-    ratio: [{ line: "↳ the runtime's publish to 1,000", column: 'ratio' }],
+    ratio: [{ line: '1,000', column: 'ratio' }],
   },
   {
     title: 'Action in rooms of 100 players',
     part: 'rooms',
-    heading: fullRooms,
     ours: { line: 'Plinth', column: 'CPU µs per action' },
     unit: 'µs of CPU',
     baseline: 'Colyseus, nothing saved',
@@ -132,7 +127,7 @@ const summaryLines: readonly SummaryLine[] = [
     title: 'Key-value set, on disk',
     part: 'kv',
     line: 'Set, on disk, 64 in flight',
-    versus: 'Redis, SET, each on disk (appendfsync always)',
+    versus: 'Redis SET, on disk',
     by: 'per second',
   }),
 ]
@@ -178,21 +173,17 @@ function findCell(tables: readonly Table[], { line, versus, column }: CellOf): s
 
 const numberOf = (cell: string): number => Number(cell.replaceAll(',', ''))
 
-function lineOf(page: string, { title, part, heading, ours, unit, baseline, ratio }: SummaryLine): Cells[] {
-  const measured = measuredPart(page, part)
-  const tables = tablesOf(heading === undefined ? measured : sectionOf(measured, heading))
+/** `0.22×` or `7.8×`. */
+const times = (ratio: number): string => `${ratio.toFixed(ratio < 1 ? 2 : 1)}×`
+
+function lineOf(page: string, { title, part, ours, unit, baseline, ratio }: SummaryLine): Cells[] {
+  const tables = tablesOf(measuredPart(page, part))
   const figure = findCell(tables, ours)
   const [first, second] = ratio.map((cell) => findCell(tables, cell))
   if (!figure || !first || (ratio.length === 2 && !second)) return []
-  const share = second === undefined ? first : percent(numberOf(first) / numberOf(second))
+  const share = second === undefined ? Number.parseFloat(first) / 100 : numberOf(first) / numberOf(second)
   const shown = numberOf(figure) < 100 ? figure : integer(numberOf(figure))
-  return [[title, `${shown} ${unit}`, baseline, share]]
-}
-
-/** The text below a heading, up to the next one. */
-function sectionOf(markdown: string, heading: string): string {
-  const [, after = ''] = markdown.split(`### ${heading}\n`)
-  return after.split('\n### ')[0] ?? ''
+  return [[title, `${shown} ${unit}`, baseline, times(share)]]
 }
 
 /** The summary of a page; lines whose figures the page does not have are left out. */

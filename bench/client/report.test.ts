@@ -36,7 +36,7 @@ test('the client part of the page is replaced, with the load of the machine', as
   const plan = clientPlan({ rounds: 2, seconds: 1, warmupSeconds: 0.3 }, false)
   const measurements = [await measured('calls', 0.6), await measured('live', 0.6)]
   const markdown = toMarkdown(testEnvironment, plan, { before: 0.31, after: 2.04 }, measurements)
-  expect(markdown).toContain('before the run: 0.3; in its last, with the run itself: 2.0.')
+  expect(markdown).toContain('before the run: 0.3; at its end: 2.0.')
   expect(markdown).not.toContain('other work')
   expect(toMarkdown(testEnvironment, plan, { before: 3, after: 4 }, measurements)).toContain('trust the CPU')
   expect(markdown).toContain('| Get | 8,000 | 75.0 | fetch | 80% | 25.0 |')

@@ -68,7 +68,7 @@ const idleLoadMax = 0.5
 
 /** The load of the machine, and which figures to trust if it had other work. */
 function loadNote({ before, after }: MachineLoad): string {
-  const loads = `Load of the machine in the minute before the run: ${before.toFixed(1)}; in its last, with the run itself: ${after.toFixed(1)}.`
+  const loads = `Load of the machine before the run: ${before.toFixed(1)}; at its end: ${after.toFixed(1)}.`
   const other = 'The machine had other work during this run: trust the CPU more than the throughput and the latencies.'
   return before > idleLoadMax ? `${loads} ${other}` : loads
 }

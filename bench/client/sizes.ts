@@ -20,12 +20,6 @@ const peers: readonly Peer[] = [
   { package: 'trailbase', what: 'client', program: `import { initClient } from 'trailbase'; x(initClient)` },
   {
     package: 'convex',
-    what: 'HTTP',
-    program: `import { ConvexHttpClient } from 'convex/browser'; x(ConvexHttpClient)`,
-  },
-  { package: 'convex', what: 'WebSocket', program: `import { ConvexClient } from 'convex/browser'; x(ConvexClient)` },
-  {
-    package: 'convex',
     what: 'React',
     program: `import { ConvexReactClient, useQuery } from 'convex/react'; x(ConvexReactClient, useQuery)`,
     external: ['react', 'react-dom'],
@@ -41,7 +35,6 @@ const peers: readonly Peer[] = [
     what: 'auth',
     program: `import { createAuthClient } from 'better-auth/client'; x(createAuthClient)`,
   },
-  { package: 'tus-js-client', what: 'uploads', program: `import { Upload } from 'tus-js-client'; x(Upload)` },
   {
     package: '@supabase/supabase-js',
     what: 'client',
@@ -57,11 +50,6 @@ const peers: readonly Peer[] = [
     package: 'firebase',
     what: 'auth',
     program: `import { initializeApp } from 'firebase/app'; import { getAuth, onAuthStateChanged } from 'firebase/auth'; x(initializeApp, getAuth, onAuthStateChanged)`,
-  },
-  {
-    package: 'firebase',
-    what: 'Firestore lite',
-    program: `import { initializeApp } from 'firebase/app'; import { getFirestore, getDocs, query, collection } from 'firebase/firestore/lite'; x(initializeApp, getFirestore, getDocs, query, collection)`,
   },
   {
     package: 'firebase',

@@ -54,22 +54,21 @@ export const toText = (measurement: PostgresMeasurement): string => linesOf(meas
 
 export const textHeader = aligned(columns)
 
-/** The page has a line per scenario: pgbench and the first number of nodes, then the ratios of each number of nodes. */
+/** The page has a line per scenario: pgbench and one node, their ratios, and the CPU ratio of the most nodes. */
 function pageTable(measurements: readonly PostgresMeasurement[]): string {
   const [{ competitors = [] } = {}] = measurements
-  const nodes = competitors.map(({ competitor }) => competitor).filter((competitor) => competitor !== 'pgbench')
-  const shown: Competitor[] = ['pgbench', ...nodes.slice(0, 1)]
-  const head = [
-    'what',
-    ...shown.map((competitor) => `${nameOf(competitor)}/s`),
-    ...nodes.flatMap((node) => [nameOf(node), `${nameOf(node)}: CPU`]),
-  ]
+  const nodes = competitors.flatMap(({ competitor }) => (competitor === 'pgbench' ? [] : [competitor]))
+  const most = Math.max(...nodes)
+  const head = ['what', 'pgbench/s', '1 node/s', '1 node', '1 node: CPU', `${nameOf(most)}: CPU`]
   const lines = measurements.map(({ scenario, competitors: compared }) => {
     const find = (wanted: Competitor) => compared.find(({ competitor }) => competitor === wanted)
     return [
       scenario.title,
-      ...shown.map((competitor) => integer(find(competitor)?.perSecond ?? 0)),
-      ...nodes.flatMap((node) => [percent(find(node)?.ratio ?? null), percent(find(node)?.cpuRatio ?? null)]),
+      integer(find('pgbench')?.perSecond ?? 0),
+      integer(find(1)?.perSecond ?? 0),
+      percent(find(1)?.ratio ?? null),
+      percent(find(1)?.cpuRatio ?? null),
+      percent(find(most)?.cpuRatio ?? null),
     ]
   })
   return markdownTable(head, lines)
@@ -93,8 +92,7 @@ export function toMarkdown(
 
 function sizeSection({ rows, seededRows, seedSeconds }: PostgresSize, all: readonly PostgresMeasurement[]): string {
   return [
-    `### PostgreSQL, ${integer(rows)} rows`,
-    `Seeded through the batch endpoint of all nodes at ${integer(seededRows / seedSeconds)} rows/s.`,
+    `${integer(rows)} rows per table, seeded through the batch endpoint of all nodes at ${integer(seededRows / seedSeconds)} rows/s.`,
     pageTable(all.filter((measurement) => measurement.rows === rows)),
   ].join('\n\n')
 }

@@ -134,7 +134,7 @@ export const queryScenarios = (orders: string): readonly QueryScenario[] => [
     connections: clients,
     requests: () => byTopic((topic) => get(table('posts'), listed(topic))),
     floor: {
-      title: 'minimal handler, same SQL',
+      title: 'minimal handler',
       kind: 'requests',
       requests: () => byTopic((topic) => get(`/plain/${topic}`)),
     },

@@ -71,7 +71,7 @@ test('only the key-value part of the page is replaced', async () => {
     latencies.add(5)
     return { units: 50, seconds: 1, cpuSeconds: 0.95, loadCpuSeconds: 0.5, latencies }
   }
-  const baseline = { baseline: { title: 'Redis, GET', budget: null }, run: round }
+  const baseline = { baseline: { title: 'Redis GET', budget: null }, run: round }
   const measurement = { scenario: { title: 'Get' }, ...(await compare({ pid: 0, run: round }, [baseline], 1)) }
   const markdown = toMarkdown(testEnvironment, { rounds: 3, seconds: 1, warmupSeconds: 0 }, '8.0', [measurement])
   const begin = '<!-- measured key-value: begin -->'
@@ -79,5 +79,5 @@ test('only the key-value part of the page is replaced', async () => {
   const page = `before\n${begin}\nold\n${end}\nafter`
   expect(replaceMeasured(page, 'kv', markdown)).toBe(`before\n${begin}\n\n${markdown}\n\n${end}\nafter`)
   expect(markdown).toContain('SQLite 3.50.0, Redis 8.0')
-  expect(markdown).toContain('| Get | 50 | 19000.0 | Redis, GET | 100% | 100% |')
+  expect(markdown).toContain('| Get | 50 | 19000.0 | Redis GET | 100% | 100% |')
 })

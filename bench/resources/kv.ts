@@ -105,16 +105,16 @@ async function measureKv(setup: Setup, plan: Plan, onMeasured: (one: Reported) =
     return measurement
   }
   const read = await measureOne(`Get, ${clients} in flight`, overHttp(server, gets()), [
-    { baseline: { title: 'minimal handler, same SQL', budget: null }, run: overHttp(baseline, gets()) },
-    ...ofRedis('Redis, GET', volatile, redisGets()),
+    { baseline: { title: 'minimal handler', budget: null }, run: overHttp(baseline, gets()) },
+    ...ofRedis('Redis GET', volatile, redisGets()),
   ])
   const written = await measureOne(`Set, on disk, ${clients} in flight`, overHttp(server, sets()), [
     {
-      baseline: { title: 'loop in groups of 64, same SQL', budget: null },
+      baseline: { title: 'loop, 64 per commit, same SQL', budget: null },
       run: () => runLoop(baseline, 'set', plan.seconds),
     },
-    ...ofRedis('Redis, SET, each on disk (appendfsync always)', durable, redisSets()),
-    ...ofRedis('Redis, SET, nothing on disk', volatile, redisSets()),
+    ...ofRedis('Redis SET, on disk', durable, redisSets()),
+    ...ofRedis('Redis SET, in memory', volatile, redisSets()),
   ])
   await checkKeys(server)
   return [read, written]

@@ -101,7 +101,7 @@ async function measureSql({ engine, server, baseline, load }: Setup, plan: Plan)
       { pid: server.pid, run: () => underLoad(plan.seconds) },
       [
         {
-          baseline: { title: 'bare driver in a loop', budget: null },
+          baseline: { title: 'bare driver', budget: null },
           run: () => runLoop(baseline, name, plan.seconds),
         },
       ],

@@ -1,10 +1,10 @@
 /** Figures of the rooms bench as tables: on the terminal, and as their part of `docs/benchmarks.md`. */
 
-import { type Cells, decimal, measuredWith, megabytes, percent } from '../report.ts'
+import { type Cells, decimal, markdownTable, measuredWith, megabytes, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
-import type { Plan } from '../setup/measure.ts'
-import { type LiveTable, pageSection } from '../subscriptions/report.ts'
+import type { LiveTable } from '../subscriptions/report.ts'
 import type { Alike, Capacity, Hibernated, IdleMemory, Many, PlayFigures } from './measure.ts'
+import type { RoomsPlan } from './plan.ts'
 
 const rounded = (value: number): string => Math.round(value).toLocaleString('en-US')
 const kilobytes = (bytes: number | null): string => (bytes === null ? '' : `${(bytes / 1024).toFixed(1)} KB`)
@@ -38,7 +38,6 @@ const ratioOf = (at: number, ours: number, theirs: number): string =>
 export const capacityTable = (lines: readonly Capacity[]): LiveTable => ({
   title: 'Full rooms on one core',
   columns: ['what', 'rooms', ...playColumns, 'ratio'],
-  hidden: ['actions/s'],
   lines: lines.map(({ competitor, rooms, isAtLeast, figures }, at) => [
     competitor.title,
     `${isAtLeast ? '≥ ' : ''}${rooms}`,
@@ -50,14 +49,12 @@ export const capacityTable = (lines: readonly Capacity[]): LiveTable => ({
 export const alikeTable = (rooms: number, lines: readonly Alike[]): LiveTable => ({
   title: `The same ${rooms === 1 ? 'full room' : `${rooms} full rooms`} on each`,
   columns: ['what', ...playColumns, 'CPU ratio'],
-  hidden: ['actions/s', 'KB/s to each'],
   lines: lines.map(({ competitor, figures, cpuRatio }) => [competitor.title, ...playCells(figures), percent(cpuRatio)]),
 })
 
 export const manyTable = (rooms: number, players: number, lines: readonly Many[]): LiveTable => ({
   title: `${rooms} rooms of ${players}`,
   columns: ['what', 'each acts', 'carried', ...playColumns, 'ratio'],
-  hidden: ['KB/s to each'],
   lines: lines.map(({ competitor, rate, isCarried, figures }, at) => [
     competitor.title,
     `${rate}/s`,
@@ -103,15 +100,54 @@ export function busyNote(lines: readonly Capacity[]): string | null {
   return `The machine had other work during this run: one competitor was too slow with only ${percent(least)} of a core. The CPU per action is more reliable than the number of rooms.`
 }
 
+/** The results of a run; lines of the same competitor have the same position. */
+export interface RoomsMeasurements {
+  readonly capacities: readonly Capacity[]
+  /** Full rooms that each competitor had in `alike`. */
+  readonly alikeRooms: number
+  readonly alike: readonly Alike[]
+  readonly many: readonly Many[]
+  /** Without the competitors that differ under load only. */
+  readonly idle: readonly IdleMemory[]
+  readonly hibernated: Hibernated
+}
+
+const inKilobytes = (bytes: number | null | undefined): string => decimal(bytes == null ? null : bytes / 1024, 1)
+
+/** The page has a line per competitor with what each load showed of it. */
+function pageTable({ capacities, alike, many, idle }: RoomsMeasurements, manyTitle: string): string {
+  const lines = capacities.map(({ competitor, rooms, isAtLeast, figures }, at): Cells => {
+    const memory = idle.find((one) => one.competitor === competitor)
+    return [
+      competitor.title,
+      `${isAtLeast ? '≥ ' : ''}${rooms}`,
+      decimal(alike[at]?.figures.actionCpuUs ?? null, 1),
+      percent(alike[at]?.cpuRatio ?? null),
+      inKilobytes(figures.deltaBytesPerSecond),
+      many[at] ? rounded(many[at].figures.actionsPerSecond) : '',
+      inKilobytes(memory?.bytesPerPlayer),
+      inKilobytes(memory?.bytesPerRoom),
+    ]
+  })
+  const head = ['full rooms', 'CPU µs per action', 'CPU ratio', 'KB/s to each', manyTitle, 'KB a player', 'KB a room']
+  return markdownTable(['what', ...head], lines)
+}
+
+function hibernatedText({ rooms, first, revived, bytesPerRoom, diskBytesPerRoom }: Hibernated): string {
+  const times = ({ p50Ms, p99Ms }: Hibernated['first']): string => `${p50Ms.toFixed(1)} ms (p99 ${p99Ms.toFixed(1)})`
+  const memory = bytesPerRoom === null ? '' : `${kilobytes(bytesPerRoom)} of memory and `
+  return `A player has the state of a new room after ${times(first)}, and that of one of ${rounded(rooms)} hibernated rooms after ${times(revived)}. A hibernated room takes ${memory}${kilobytes(diskBytesPerRoom)} of disk.`
+}
+
 /** All figures of a run as Markdown. */
-export const toMarkdown = (
-  environment: Environment,
-  plan: Plan,
-  note: string | null,
-  tables: readonly LiveTable[],
-): string =>
-  [
+export const toMarkdown = (environment: Environment, plan: RoomsPlan, measured: RoomsMeasurements): string => {
+  const note = busyNote(measured.capacities)
+  const { rooms, players } = plan.many
+  return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     ...(note === null ? [] : [note]),
-    ...tables.map(pageSection),
+    `The CPU per action is that of ${measured.alikeRooms} full rooms on each.`,
+    pageTable(measured, `actions/s in ${rooms} rooms of ${players}`),
+    hibernatedText(measured.hibernated),
   ].join('\n\n')
+}

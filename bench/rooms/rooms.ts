@@ -14,11 +14,7 @@ import { type Competitor, competitors } from './setup.ts'
 /** Runs and prints the benchmark; returns the figures as Markdown. */
 export async function runRooms(plan: RoomsPlan): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
-  const tables: LiveTable[] = []
-  const show = (table: LiveTable): void => {
-    console.log(toText(table))
-    tables.push(table)
-  }
+  const show = (table: LiveTable): void => console.log(toText(table))
   async function each<T>(
     measure: (folder: string, competitor: Competitor, plan: RoomsPlan) => Promise<T>,
     some: readonly Competitor[] = competitors,
@@ -31,22 +27,20 @@ export async function runRooms(plan: RoomsPlan): Promise<string> {
   try {
     const capacities = await each(measureCapacity)
     show(capacityTable(capacities))
-    const rooms = Math.max(1, Math.min(...capacities.map((capacity) => capacity.rooms)))
-    show(alikeTable(rooms, await measureAlike(folder, rooms, plan)))
-    show(manyTable(plan.many.rooms, plan.many.players, await each(measureMany)))
+    const alikeRooms = Math.max(1, Math.min(...capacities.map((capacity) => capacity.rooms)))
+    const alike = await measureAlike(folder, alikeRooms, plan)
+    show(alikeTable(alikeRooms, alike))
+    const many = await each(measureMany)
+    show(manyTable(plan.many.rooms, plan.many.players, many))
     // The interval of saves makes no difference to idle rooms.
-    show(
-      idleTable(
-        await each(
-          measureIdle,
-          competitors.filter(({ namespace }) => namespace !== 'unsaved'),
-        ),
-      ),
-    )
-    show(hibernatedTable(await measureHibernated(folder, plan)))
+    const saving = competitors.filter(({ namespace }) => namespace !== 'unsaved')
+    const idle = await each(measureIdle, saving)
+    show(idleTable(idle))
+    const hibernated = await measureHibernated(folder, plan)
+    show(hibernatedTable(hibernated))
     const note = busyNote(capacities)
     if (note !== null) console.log(`\n${note}`)
-    return toMarkdown(readEnvironment(folder), plan, note, tables)
+    return toMarkdown(readEnvironment(folder), plan, { capacities, alikeRooms, alike, many, idle, hibernated })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

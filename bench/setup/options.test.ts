@@ -2,9 +2,9 @@
 import { expect, test } from 'bun:test'
 import { parseOptions } from './options.ts'
 
-test('without options SQLite is measured at three sizes', () => {
+test('without options SQLite is measured at one size', () => {
   const options = parseOptions([])
-  expect(options).toMatchObject({ part: 'sqlite', write: false, sizes: [10_000, 100_000, 1_000_000] })
+  expect(options).toMatchObject({ part: 'sqlite', write: false, sizes: [100_000] })
   expect(options.chosen.map(({ name }) => name)).toContain('point-rule')
 })
 
@@ -46,6 +46,11 @@ test('--start is a separate run, of which the number of rounds can be chosen', (
 test('--peers is a separate run', () => {
   expect(parseOptions(['--peers'])).toMatchObject({ part: 'peers', sizes: [100_000], plan: { rounds: 5, seconds: 1 } })
   expect(() => parseOptions(['--peers', '--start'])).toThrow('--start and --peers cannot be combined')
+})
+
+test('--growth compares two sizes', () => {
+  const { part, sizes, plan } = parseOptions(['--growth', '--rows', '5k,50k'])
+  expect({ part, sizes, rounds: plan.rounds }).toEqual({ part: 'growth', sizes: [5000, 50_000], rounds: 15 })
 })
 
 test('--functions is a separate run', () => {

@@ -28,7 +28,7 @@ const fixedRuns: ReadonlySet<string> = new Set([
 ])
 
 const help = `npm run bench -- [options]
-  --rows 10k,100k,1m      sizes of the tables (default 10k,100k,1m)
+  --rows 10k,100k,1m      sizes of the tables (default 100k)
   --scenario point,list   only these: ${namesOf(scenarios)}
   --seconds 1             length of one measured round
   --rounds 5              alternating rounds of server and baselines
@@ -52,6 +52,8 @@ const help = `npm run bench -- [options]
                           minutes
   --queries               related records and aggregates over a million rows, beside hand-written SQL and PocketBase:
                           about four minutes
+  --growth                reads at 10k and at 1m rows in alternating rounds: 15 of half a second, about ten minutes
+                          with the seeding, and 8 GB of disk
   --overload              ten times what the server can do of mixed requests, from eight callers: 10 seconds
   --start                 starts on an empty folder and with 100,000 tenants, beside the runtime alone: 20 of each,
                           about four minutes
@@ -98,6 +100,7 @@ export function parseOptions(args: string[]): Options {
       kv: { type: 'boolean', default: false },
       sql: { type: 'boolean', default: false },
       functions: { type: 'boolean', default: false },
+      growth: { type: 'boolean', default: false },
       queries: { type: 'boolean', default: false },
       overload: { type: 'boolean', default: false },
       start: { type: 'boolean', default: false },
@@ -119,6 +122,7 @@ export function parseOptions(args: string[]): Options {
     'vector',
     'client',
     'functions',
+    'growth',
     'queries',
     'overload',
     'start',
@@ -174,8 +178,12 @@ const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> 
     quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.3 },
   },
   sqlite: {
-    full: { rows: '10k,100k,1m', rounds: 5, seconds: 1, warmupSeconds: 0.5 },
+    full: { rows: '100k', rounds: 5, seconds: 1, warmupSeconds: 0.5 },
     quick: { rows: '10k', rounds: 2, seconds: 0.5, warmupSeconds: 0.3 },
+  },
+  growth: {
+    full: { rows: '10k,1m', rounds: 15, seconds: 0.5, warmupSeconds: 0.2 },
+    quick: { rows: '1k,10k', rounds: 2, seconds: 0.3, warmupSeconds: 0.1 },
   },
   // `rows` is not used; file sizes are fixed.
   storage: {

@@ -1,4 +1,6 @@
 /** Seeds empty databases through the public batch endpoint. */
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { draftRows, type Row, rowAt } from './data.ts'
 import { serviceKey, startServer } from './processes.ts'
 
@@ -14,6 +16,23 @@ export async function seedFolder(folder: string, rows: number, onProgress: OnPro
   const server = await startServer(folder)
   await seed([server.url], rows, onProgress)
   await server.stop()
+}
+
+/** The seeded folder of a size below `base`, created unless an earlier run has kept it. */
+export async function seededFolder(
+  base: string,
+  rows: number,
+  onProgress: OnProgress,
+): Promise<{ folder: string; seconds: number }> {
+  const folder = join(base, `seed-${rows}`)
+  const record = join(base, `seed-${rows}.seconds`)
+  if (statSync(record, { throwIfNoEntry: false })) return { folder, seconds: Number(readFileSync(record, 'utf8')) }
+  rmSync(folder, { recursive: true, force: true })
+  const startedAt = performance.now()
+  await seedFolder(folder, rows, onProgress)
+  const seconds = (performance.now() - startedAt) / 1000
+  writeFileSync(record, String(seconds))
+  return { folder, seconds }
 }
 
 /** Seeds a running server through all of its nodes. */

@@ -120,7 +120,7 @@ function besideNginx(
   rounds: number,
   run: (target: Target, isNginx: boolean) => Promise<Round>,
 ): Promise<Comparison<BaselineLine>> {
-  const baseline = { title: 'nginx, the same file', budget: null }
+  const baseline = { title: 'nginx', budget: null }
   return compare<BaselineLine>(
     { pid: server.pid, run: () => run(server, false) },
     nginx ? [{ baseline, run: () => run(nginx, true) }] : [],
@@ -182,7 +182,7 @@ async function besideCopies(
     const round = await copy(setup, copies)
     return { ...round, units: (round.units * bytes) / unitBytes }
   }
-  const baseline = { title: 'cp and fsync, as many at once', budget: null }
+  const baseline = { title: 'cp and fsync', budget: null }
   return compare<BaselineLine>({ pid: setup.server.pid, run }, [{ baseline, run: runCopies }], rounds)
 }
 

@@ -24,7 +24,7 @@ export function toMarkdown(
   const sections = [
     measuredWith(environment, programs, plan),
     nginxVersion === null ? '**There was no nginx on this machine: downloads have no baseline.**' : '',
-    `Load of the machine in the minute before the run: ${loadBefore.toFixed(1)}; in its last, with the run itself: ${loadAfter.toFixed(1)}.`,
+    `Load of the machine before the run: ${loadBefore.toFixed(1)}; at its end: ${loadAfter.toFixed(1)}.`,
     pageTable(measurements),
   ]
   return sections.filter((section) => section !== '').join('\n\n')

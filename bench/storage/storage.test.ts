@@ -82,7 +82,7 @@ test('the report mentions missing nginx, and only its part of the page is replac
   expect(text(null)).toContain('no nginx on this machine')
   expect(text('1.22.1')).toContain('SQLite 3.50.0, nginx 1.22.1.')
   expect(text('1.22.1')).not.toContain('no nginx')
-  expect(text(null)).toContain('before the run: 0.4; in its last, with the run itself: 2.0.')
+  expect(text(null)).toContain('before the run: 0.4; at its end: 2.0.')
   const page = await Bun.file(new URL('../../docs/benchmarks.md', import.meta.url)).text()
   const written = replaceMeasured(page, 'storage', 'the figures')
   expect(written.match(/the figures\n/g)).toHaveLength(1)

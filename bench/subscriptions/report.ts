@@ -20,29 +20,22 @@ export interface LiveTable {
   readonly title: string
   readonly columns: Cells
   readonly lines: readonly Cells[]
-  /** Columns that only the terminal has, beside those that no table of the page has. */
-  readonly hidden?: readonly string[]
 }
 
-/** Columns that no table of the page has. */
+/** Columns that only the terminal has. */
 const hiddenColumns: ReadonlySet<string> = new Set([
   'p50 ms',
-  'CPU µs per change',
-  'own',
   'write p50 ms',
   'after the response p50 ms',
   'after the response p99 ms',
   'to add one',
-  'deltas/s to each',
-  'each acts',
-  'carried',
   'core',
   'clients',
 ])
 
 /** A table with its heading, for the page. */
-export const pageSection = ({ title, columns, lines, hidden = [] }: LiveTable): string =>
-  `### ${title}\n\n${withoutColumns(columns, lines, new Set([...hiddenColumns, ...hidden]))}`
+const pageSection = ({ title, columns, lines }: LiveTable): string =>
+  `### ${title}\n\n${withoutColumns(columns, lines, hiddenColumns)}`
 
 /** Ten times the highest published figure of a comparable server: 4,000 changes per second on 2 cores, with rules. */
 const ruledBudget = 40_000
@@ -81,6 +74,21 @@ export const fanOutTable = ({ alone, lines }: NonNullable<LiveMeasurements['fanO
       ],
     ]),
   ],
+})
+
+/** The page has a line per number of subscribers, with the ratios to the baseline. */
+const fanOutPageTable = ({ lines }: NonNullable<LiveMeasurements['fanOut']>): LiveTable => ({
+  title: 'Fan-out',
+  columns: ['subscribers', 'changes/s', 'deliveries/s', 'p99 ms', 'CPU µs per delivery', 'ratio', 'CPU ratio'],
+  lines: lines.map(({ subscribers, server, ratio, cpuRatio }) => [
+    integer(subscribers),
+    integer(server.changesPerSecond),
+    integer(server.deliveriesPerSecond),
+    decimal(server.deliveries.p99Ms, 2),
+    micro(server.deliveryCpuUs),
+    percent(ratio),
+    percent(cpuRatio),
+  ]),
 })
 
 const rateCells = (figures: LiveFigures): Cells => {
@@ -169,6 +177,13 @@ export const idleTable = ({ sockets, openSeconds, bytesPerSocket, share, figures
   ],
 })
 
+/** The idle sockets as a sentence, for the page. */
+function idleText({ sockets, openSeconds, bytesPerSocket, share, figures: { deliveries } }: Idle): string {
+  const memory = bytesPerSocket === null ? '' : `, takes ${(bytesPerSocket / 1024).toFixed(1)} KB of memory for each`
+  const pings = share === null ? '' : ` and ${(share * 100).toFixed(1)}% of a core for their pings`
+  return `A server opens ${integer(sockets)} idle sockets in ${openSeconds.toFixed(1)} s${memory}${pings}, and delivers one change to all of them in ${deliveries.p50Ms.toFixed(1)} ms (p99 ${deliveries.p99Ms.toFixed(1)}).`
+}
+
 const matchingTitles: Record<Matching['kind'], string> = {
   equality: 'each filters by one author',
   rule: 'each matches published and own rows',
@@ -209,17 +224,14 @@ const largestOf = (matching: readonly Matching[]): Matching[] => [
 /** The results of a run as Markdown. */
 export function toMarkdown(environment: Environment, plan: Plan, measured: LiveMeasurements): string {
   const { fanOut, latency, slow, rules, idle, matching } = measured
-  const tables = [
-    fanOut && fanOutTable(fanOut),
-    (latency || slow) && pacedTable(latency ?? [], slow),
-    rules && rulesTable(rules),
-    idle && idleTable(idle),
-    matching && matchingTable(largestOf(matching)),
-  ]
   return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     fanOut && busyNote(fanOut.lines),
-    ...tables.map((table) => table && pageSection(table)),
+    fanOut && pageSection(fanOutPageTable(fanOut)),
+    (latency || slow) && pageSection(pacedTable(latency ?? [], slow)),
+    rules && pageSection(rulesTable(rules)),
+    matching && pageSection(matchingTable(largestOf(matching))),
+    idle && idleText(idle),
   ]
     .filter((section) => section !== null)
     .join('\n\n')

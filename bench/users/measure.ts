@@ -75,7 +75,7 @@ async function measureReads(
   const comparison = await compare<BaselineLine>(
     { pid: setup.server.pid, run: authenticated },
     [
-      { baseline: { title: 'the same, anonymous', budget: shareMin }, run: anonymous },
+      { baseline: { title: 'anonymous', budget: shareMin }, run: anonymous },
       { baseline: { title: 'anonymous, token in an ignored header', budget: null }, run: sameLength },
     ],
     plan.rounds,
@@ -102,12 +102,12 @@ async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> 
     { pid: setup.server.pid, run },
     [
       {
-        baseline: { title: 'loop of 64 session rows per commit', budget: null },
-        run: createLoop(setup, 'refresh', plan.seconds),
+        baseline: { title: 'loop of 64 sessions per commit, signed', budget: null },
+        run: createLoop(setup, 'refresh-signed', plan.seconds),
       },
       {
-        baseline: { title: 'the loop with the signatures of the tokens', budget: null },
-        run: createLoop(setup, 'refresh-signed', plan.seconds),
+        baseline: { title: 'the loop without signatures', budget: null },
+        run: createLoop(setup, 'refresh', plan.seconds),
       },
     ],
     plan.rounds,
@@ -139,7 +139,7 @@ async function measureSignIn(setup: UsersSetup, plan: Plan): Promise<Reported & 
   const { signIns: requests } = setup
   const run = async (): Promise<Round> =>
     roundOf(await underLoad(setup, { ...plan, seconds }, { requests, connections: signInCount }), 1)
-  const baseline = { title: 'the same hash in a loop, as many at once', budget: shareMin }
+  const baseline = { title: 'bare hash, as many at once', budget: shareMin }
   const comparison = await compare<BaselineLine>(
     { pid: setup.server.pid, run },
     [{ baseline, run: createLoop(setup, 'hash', seconds) }],

@@ -4,12 +4,12 @@ import { measuredWith, pageTable, percent, type Reported } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import { median, type Plan } from '../setup/measure.ts'
 
-/** All figures of a run as Markdown. */
+/** All figures of a run as Markdown, with the first baseline of each. */
 export function toMarkdown(environment: Environment, plan: Plan, measurements: readonly Reported[]): string {
   const sections = [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
     busyNote(measurements) ?? '',
-    pageTable(measurements),
+    pageTable(measurements.map((one) => ({ ...one, baselines: one.baselines.slice(0, 1) }))),
   ]
   return sections.filter((section) => section !== '').join('\n\n')
 }
