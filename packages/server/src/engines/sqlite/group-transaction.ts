@@ -45,7 +45,7 @@ export interface Group {
 /** What a group is committed to. */
 export interface GroupTarget {
   readonly connection: Connection
-  /** Stamps the first group that writes after a checkpoint. */
+  /** Stamps the first group that changes anything after a checkpoint. */
   readonly epoch?: LogEpoch | undefined
 }
 
@@ -114,10 +114,10 @@ async function runGroup(
       refused.push({ operation, error })
     }
   }
-  const wrote = done.some(({ tx }) => tx.wrote)
-  if (wrote) epoch?.stamp()
+  const changed = done.some(({ tx }) => tx.changed)
+  if (changed) epoch?.stamp()
   connection.exec('COMMIT')
-  if (wrote) epoch?.committed()
+  if (changed) epoch?.committed()
   return { done, refused, rest: [] }
 }
 

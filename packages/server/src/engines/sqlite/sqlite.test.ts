@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { writeQueuePerCallerMax } from '../../limits/sqlite.ts'
 import { describeSql, prepareItems } from '../contract/sql-contract.ts'
 import { EngineError } from '../sql/error.ts'
+import type { Transaction } from '../sql/sql.ts'
 import { sql } from '../sql/sql-text.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { instancePath } from './instance-database.ts'
@@ -177,6 +178,36 @@ describe('what is committed and not yet on disk', () => {
     await Promise.all([synced, write])
     await writer.synced()
     expect(syncs).toHaveLength(1)
+  })
+
+  test('[DB-TABLE-16] a write that changes nothing is synced only with what was not on disk before it', async () => {
+    const connection = openConnection(':memory:')
+    const { syncs, sync } = createDisk()
+    let groups = 0
+    const onGroup = (): undefined => {
+      groups += 1
+    }
+    const writer = new Writer({ connection, sync, onGroup })
+    const created = writer.write((tx) => tx.run(sql`CREATE TABLE items (id TEXT NOT NULL UNIQUE)`))
+    while (syncs.length < 1) await new Promise((resolve) => setImmediate(resolve))
+    syncs[0]?.resolve()
+    await created
+    const remove = () => writer.write((tx) => tx.run(sql`DELETE FROM items WHERE id = 'a'`))
+    expect(await remove()).toBe(0)
+    expect([syncs.length, groups]).toEqual([1, 1])
+    const acknowledged: string[] = []
+    const noted = (name: string, write: Promise<unknown>) => write.then(() => acknowledged.push(name))
+    const insert = (tx: Transaction) => tx.run(sql`INSERT INTO items (id) VALUES ('a') ON CONFLICT DO NOTHING`)
+    const inserted = noted('insert', writer.write(insert))
+    while (syncs.length < 2) await new Promise((resolve) => setImmediate(resolve))
+    const again = noted('again', writer.write(insert))
+    await writer.write(async (tx) => tx.all(sql`SELECT 1`))
+    expect([acknowledged, groups]).toEqual([[], 2])
+    syncs[1]?.resolve()
+    while (syncs.length < 3) await new Promise((resolve) => setImmediate(resolve))
+    expect(acknowledged).toEqual(['insert'])
+    syncs[2]?.resolve()
+    await Promise.all([inserted, again])
   })
 
   test('synced is refused when the disk refuses, then and later', async () => {

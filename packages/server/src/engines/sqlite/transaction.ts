@@ -3,11 +3,17 @@ import type { Transaction } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
 import type { Connection } from './connection.ts'
 
+/** Other statements, which define tables and indexes, change something whatever number of rows they report. */
+const writesRows = /^\s*(?:INSERT|UPDATE|DELETE)\b/i
+
 export type Work<T> = (tx: Transaction) => Promise<T>
 
 /** Transaction handle. After its operation has ended, a call throws instead of writing into the next transaction. */
 export class SqliteTransaction implements Transaction {
+  /** Whether it ran a statement that may write. */
   wrote = false
+  /** Whether such a statement changed anything. */
+  changed = false
   readonly hooks: (() => void)[] = []
   /** First failure of a statement passed to `send`. */
   private failure: unknown
@@ -50,9 +56,10 @@ export class SqliteTransaction implements Transaction {
 
   private perform(query: SqlText): number {
     this.check()
-    const changed = this.connection.run(query)
+    const rows = this.connection.run(query)
     this.wrote = true
-    return changed
+    this.changed ||= rows > 0 || !writesRows.test(query.text)
+    return rows
   }
 
   afterCommit(hook: () => void): void {

@@ -27,14 +27,14 @@ interface Committed {
 export interface WriterOptions extends GroupTarget {
   /** Makes everything committed so far durable; rejects when the disk fails. */
   readonly sync: () => Promise<void>
-  /** Called after each group that wrote. If it returns a promise, the next group waits for it. */
+  /** Called after each group that changed anything. If it returns a promise, the next group waits for it. */
   readonly onGroup?: () => Promise<void> | undefined
   /** Called with the first failure of `sync`; every write is then rejected until `recovered`. */
   readonly onSyncFailed?: (error: unknown) => void
 }
 
 interface GroupResult {
-  readonly wrote: boolean
+  readonly changed: boolean
   /** Operations of the group that did not run. */
   readonly rest: readonly Operation[]
 }
@@ -143,16 +143,21 @@ export class Writer {
         continue
       }
       const group = this.#createGroup()
-      const { wrote, rest } = this.#failed ? this.#refuseGroup(group, failedBefore()) : await this.#finishGroup(group)
+      const { changed, rest } = this.#failed ? this.#refuseGroup(group, failedBefore()) : await this.#finishGroup(group)
       if (rest.length > 0) this.#rest = [...rest, ...this.#rest]
       if (this.#awaitingSync.length > 0 && !this.#syncing) void this.#syncCommitted()
-      const checkpoint = wrote ? this.#options.onGroup?.() : undefined
+      const checkpoint = changed ? this.#options.onGroup?.() : undefined
       if (checkpoint) await checkpoint
       // Yields, so that requests that have arrived meanwhile join the next group.
       if (this.#isWaiting()) await new Promise<void>((resolve) => setImmediate(resolve))
     }
     this.#isCommitting = false
     this.#pause?.reached.resolve()
+  }
+
+  /** Whether something committed is not known to be on disk. */
+  #hasUnsynced(): boolean {
+    return this.#syncing !== null || this.#awaitingSync.length > 0
   }
 
   #isWaiting(): boolean {
@@ -183,23 +188,22 @@ export class Writer {
     }
     for (const { tx } of outcome.done) for (const hook of tx.hooks) hook()
     for (const { operation, error } of outcome.refused) this.#refuse(operation, error)
-    let wrote = false
     for (const { operation, tx, result } of outcome.done) {
-      wrote ||= tx.wrote
-      if (tx.wrote) this.#awaitingSync.push({ operation, result })
+      // A write that found nothing to change may have found it done by one that is not on disk yet.
+      if (tx.changed || (tx.wrote && this.#hasUnsynced())) this.#awaitingSync.push({ operation, result })
       else {
         operation.resolve(result)
         this.#release(1)
       }
     }
-    return { wrote, rest: outcome.rest }
+    return { changed: outcome.done.some(({ tx }) => tx.changed), rest: outcome.rest }
   }
 
   /** With what a complete group would have taken: what waits would fail as well. */
   #refuseGroup(group: Group, failure: EngineError): GroupResult {
     while (group.next());
     for (const operation of group.taken) this.#refuse(operation, failure)
-    return { wrote: false, rest: [] }
+    return { changed: false, rest: [] }
   }
 
   async #syncCommitted(): Promise<void> {
