@@ -21,12 +21,21 @@ export interface HookEvent {
   readonly row: Readonly<Record<string, unknown>>
 }
 
-/** What the hooks of an event returned in place of its row. */
+/** What the hooks of an event returned in place of its row. Not validated. */
 export interface HookedRow {
-  /** Not validated. */
+  /** How it differs from the row of the event; null if it is no row. */
+  readonly difference: RowDifference | null
+  /** All of it. */
   readonly row: unknown
   /** Logs that the row cannot be stored, with the place of the hook. Returns the error for the caller. */
   fail(problem: string): ApiError
+}
+
+export interface RowDifference {
+  /** Members that may have another value, and new ones. */
+  readonly changed: Readonly<Record<string, unknown>>
+  /** Names of members of the row that are missing. */
+  readonly removed: readonly string[]
 }
 
 /** The request that causes the events. */

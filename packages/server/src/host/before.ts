@@ -50,16 +50,34 @@ type Row = Readonly<Record<string, unknown>>
 const isRow = (value: unknown): value is Row =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !('toJSON' in value)
 
+/** Whether JSON has a member for a value. */
+function hasJson(value: unknown): boolean {
+  switch (typeof value) {
+    case 'object':
+      return value === null || !('toJSON' in value) || JSON.stringify(value) !== undefined
+    case 'undefined':
+    case 'function':
+    case 'symbol':
+      return JSON.stringify(value) !== undefined
+    default:
+      return true
+  }
+}
+
 /** What JSON makes of `returned` is the same as for the result. */
-function resultOf(hook: string, row: Row, returned: unknown): BeforeResult {
+export function resultOf(hook: string, row: Row, returned: unknown): BeforeResult {
   if (!isRow(returned)) return { hook, returned }
   // Without a prototype, a field called `__proto__` is a name like any other.
   const changed: Record<string, unknown> = Object.create(null)
-  const same: string[] = []
-  for (const [name, value] of Object.entries(returned))
-    if (value === row[name] && Object.hasOwn(row, name)) same.push(name)
-    else changed[name] = value
-  return { hook, changed, same }
+  const removed: string[] = []
+  for (const name of Object.keys(returned)) {
+    const value = returned[name]
+    if (value === row[name] && Object.hasOwn(row, name)) continue
+    if (hasJson(value)) changed[name] = value
+    else if (Object.hasOwn(row, name)) removed.push(name)
+  }
+  for (const name of Object.keys(row)) if (!Object.hasOwn(returned, name)) removed.push(name)
+  return { hook, changed, removed }
 }
 
 /** What the hooks return; null if that is nothing. */

@@ -114,10 +114,10 @@ export interface BeforeInput {
 
 /**
  * What the hooks of an event returned in place of its row, and the last hook that returned something. Of a row only the
- * members that differ, and the names of those that do not: most hooks set a field or two.
+ * members that may differ, and the names of those that it does not have: most hooks set a field or two.
  */
 export type BeforeResult =
-  | { readonly hook: string; readonly changed: Readonly<Record<string, unknown>>; readonly same: readonly string[] }
+  | { readonly hook: string; readonly changed: Readonly<Record<string, unknown>>; readonly removed: readonly string[] }
   | { readonly hook: string; readonly returned: unknown }
 
 /** The result of functions of kind `before`. */

@@ -19,8 +19,10 @@ import {
   HookRefusal,
   type NamespaceHooks,
 } from '../../../src/features/before-hooks.ts'
+import { HookResult } from '../../../src/features/functions/hooks/hook-result.ts'
 import { createRecords } from '../../../src/features/records/index.ts'
 import { createSchema } from '../../../src/features/records/schema/migrator.ts'
+import { resultOf } from '../../../src/host/before.ts'
 import { emptyBody } from '../../../src/http/input/request-body.ts'
 import { createParameterReader, validate } from '../../../src/http/input/validate.ts'
 import { createResponseLimits } from '../../../src/http/replies/large-responses.ts'
@@ -80,8 +82,9 @@ function createHooks(hooks: Map<string, Hook>, events: HookEvent[], count: () =>
         events.push(copy)
         try {
           const row = await hookOf(event)?.(copy)
-          const fail = (problem: string): ApiError => new ApiError(500, 'hook-failed', problem)
-          results.push(row === undefined ? null : { row: JSON.parse(JSON.stringify(row)), fail })
+          const fail = (_: string, problem: string): ApiError => new ApiError(500, 'hook-failed', problem)
+          const result = row === undefined ? null : JSON.parse(JSON.stringify(resultOf('hook', event.row, row)))
+          results.push(result && new HookResult(result, event, fail))
         } catch (error) {
           throw error instanceof ApiError ? new HookRefusal(index, error) : error
         }

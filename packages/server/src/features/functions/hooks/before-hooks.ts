@@ -1,7 +1,7 @@
 /** Runs the `before` functions of the application: all events of a request in one message to a function host. */
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
-import { type BeforeInput, type BeforeOutcome, type BeforeResult, HostError } from '../../../engines/hosts/hosts.ts'
+import { type BeforeInput, type BeforeOutcome, HostError, type InvocationResult } from '../../../engines/hosts/hosts.ts'
 import { type ApiError, hookFailed } from '../../../errors.ts'
 import { beforeDepthMax, beforeTimeoutMs, beforeTimeoutMsMax } from '../../../limits/functions.ts'
 import {
@@ -14,9 +14,10 @@ import {
 } from '../../before-hooks.ts'
 import type { BeforeDefinition } from '../definitions/definition.ts'
 import { apiErrorOf, faultOf, hookErrorOf } from '../invoke/failures.ts'
-import type { Invoker } from '../invoke/invoker.ts'
+import type { FunctionCall, Invoker } from '../invoke/invoker.ts'
 import { createBeforeTimes } from './before-times.ts'
 import { compileHooks, type HookList, hookList, type TableHooks } from './declared-hooks.ts'
+import { HookResult } from './hook-result.ts'
 import { reportHook } from './report-hook.ts'
 
 export interface BeforeHooksDeps {
@@ -41,14 +42,6 @@ const together = (lists: readonly HookList[]): HookList => hookList([...new Set(
 const depthOf = (requestId: string): number =>
   requestId.startsWith('fn:') ? Number(/^fn:(\d+):/.exec(requestId)?.[1] ?? 0) : 0
 
-/** What the hooks returned in place of the row of an event. */
-function rowOf(result: BeforeResult, { row }: HookEvent): unknown {
-  if ('returned' in result) return result.returned
-  const returned: Record<string, unknown> = Object.assign(Object.create(null), result.changed)
-  for (const name of result.same) returned[name] = row[name]
-  return returned
-}
-
 export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooksDeps): BeforeHookRuns {
   /** By the list of functions, since a reload brings another one. */
   const compiled = new WeakMap<readonly BeforeDefinition[], ReadonlyMap<string, TableHooks>>()
@@ -67,6 +60,14 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
 
   const fail = (hook: BeforeDefinition, requestId: string, message: string): ApiError =>
     reportHook(invoker, hook, requestId, message)
+
+  async function invoke(call: FunctionCall): Promise<InvocationResult> {
+    try {
+      return await invoker.invoke(call)
+    } catch (error) {
+      throw hookErrorOf(error)
+    }
+  }
 
   async function run(
     tables: TableHooks,
@@ -96,9 +97,7 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     const startedMs = performance.now()
     const { name } = first
     const call = { name, together: names, input, caller, requestId, timeoutMs, signal: () => request.signal }
-    const result = await invoker.invoke(call).catch((error) => {
-      throw hookErrorOf(error)
-    })
+    const result = await invoke(call)
     times.record(first.table, (performance.now() - startedMs) / 1000)
     const outcome = JSON.parse((result.kind === 'value' && result.json) || '{"results":[]}') as BeforeOutcome
     // The invocation has counted the first alone.
@@ -107,13 +106,8 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
       throw errorOf(outcome.failed)
     }
     for (const hook of hooks) if (hook !== first) invoker.countRun(hook.name)
-    return outcome.results.map(
-      (one, index) =>
-        one && {
-          row: rowOf(one, events[index] as HookEvent),
-          fail: (problem) => fail(hookBy(one.hook), requestId, problem),
-        },
-    )
+    const report = (hook: string, problem: string): ApiError => fail(hookBy(hook), requestId, problem)
+    return outcome.results.map((one, index) => one && new HookResult(one, events[index] as HookEvent, report))
 
     function errorOf({ index, hook, failure }: Extract<BeforeOutcome, { failed: unknown }>['failed']): Error {
       const error = new HostError(failure)

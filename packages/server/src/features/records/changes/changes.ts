@@ -21,18 +21,20 @@ export interface Change {
   readonly version: number
 }
 
+/** `afterText` is `after` as JSON where it is known. */
 export const changeOf = (
   table: Table,
   id: string,
   before: Row | null,
   after: CompleteRow | null,
   version: number,
+  afterText?: string | null,
 ): Change => ({
   table,
   id,
   before,
   after,
-  afterText: textOf(after),
+  afterText: afterText ?? textOf(after),
   version,
 })
 

@@ -92,7 +92,7 @@ async function insertDecided(write: Write, inserted: NewRecord): Promise<Stored>
   const version = nextVersion(0, nowMs)
   sendIndexed(write, call.rows.insert(row, version), row)
   const continued = inserted.hasOwnId ? (await continueVersions(write, [inserted])).get(id) : undefined
-  const change = changeOf(call.table, id, null, row, continued ?? version)
+  const change = changeOf(call.table, id, null, row, continued ?? version, decision?.text)
   record(write, change)
   return storedOf(change, decision)
 }
@@ -152,9 +152,9 @@ async function insertTogether(
     return null
   }
   const continued = await continueVersions(write, records)
-  const changes = rows.map((row) => {
+  const changes = records.map(({ row, decision }) => {
     const id = row.id as string
-    return changeOf(call.table, id, null, row, continued.get(id) ?? version)
+    return changeOf(call.table, id, null, row, continued.get(id) ?? version, decision?.text)
   })
   for (const { afterText } of changes) countLogged(write, [afterText])
   tx.send(appendChanges(changes, requestId, nowMs))

@@ -125,10 +125,10 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     if (!passes) return writeOnce(target, key, times, run, replay)
     const attempt = () => writeOnce(target, key, times, passes.pass(run), replay)
     if (!foresees || !isForeseen) return passes.run(attempt, null)
-    const rehearse = async (): Promise<unknown> =>
-      // A repeated request gets its response; its hooks have run.
-      key && (await hasStored(target, key, times)) ? null : foresees.rehearse(writeIn(rehearsalOf(database), true))
-    return passes.run(attempt, rehearse)
+    const rehearse = (): unknown => foresees.rehearse(writeIn(rehearsalOf(database), true))
+    // A repeated request gets its response; its hooks have run.
+    const rehearseOnce = async (): Promise<unknown> => !(key && (await hasStored(target, key, times))) && rehearse()
+    return passes.run(attempt, key ? rehearseOnce : rehearse)
   }
 }
 
@@ -141,17 +141,32 @@ function auditedChange({ table, id, before, after }: Change): AuditedChange {
 const operations: readonly HookOperation[] = ['insert', 'update', 'delete']
 
 /** Reads as a transaction would, and writes nothing. */
-export const rehearsalOf = (database: Reader): Transaction => ({
-  all: (query) => database.all(query),
-  async lockRow<Row>(query: SqlText) {
-    const [row] = await database.all<Row>(query)
+export const rehearsalOf = (database: Reader): Transaction => new Rehearsal(database)
+
+class Rehearsal implements Transaction {
+  readonly #database: Reader
+
+  constructor(database: Reader) {
+    this.#database = database
+  }
+
+  all<Row>(query: SqlText): Promise<Row[]> {
+    return this.#database.all<Row>(query)
+  }
+
+  async lockRow<Row>(query: SqlText): Promise<Row | null> {
+    const [row] = await this.#database.all<Row>(query)
     return row ?? null
-  },
-  run: async () => 1,
-  send() {},
-  async lock() {},
-  afterCommit() {},
-})
+  }
+
+  async run(): Promise<number> {
+    return 1
+  }
+
+  send(): void {}
+  async lock(): Promise<void> {}
+  afterCommit(): void {}
+}
 
 /** Null without the header, except for the writes of jobs. */
 function keyOf(

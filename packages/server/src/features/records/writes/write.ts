@@ -243,7 +243,7 @@ export async function updateRow(
   // What the hooks have yet to change may be rejected now, and not then.
   if (decision === null) await runIndexed(write, statement, after)
   else sendIndexed(write, statement, after)
-  const change = changeOf(call.table, before.id as string, before, after, version)
+  const change = changeOf(call.table, before.id as string, before, after, version, decision?.text)
   if ((change.afterText as string).length > recordBytesMax) throw payloadTooLarge(recordBytesMax, 'record')
   record(write, change)
   return storedOf(change)

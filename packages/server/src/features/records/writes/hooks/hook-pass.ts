@@ -10,6 +10,7 @@ import { complete } from '../../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../../query/table.ts'
 import {
   type HookEvent,
+  type HookedRow,
   type HookOperation,
   HookRefusal,
   type HookRequest,
@@ -57,8 +58,6 @@ interface Decided extends Note {
   readonly decision: Decision
 }
 
-const keyOf = ({ table, operation, row }: HookEvent): string => `${table}\n${operation}\n${row.id}`
-
 /** An insert has the same row in each pass; that of an update is another object. */
 function isSameRow(one: Note, event: HookEvent): boolean {
   if (one.event.row === event.row) return true
@@ -68,6 +67,7 @@ function isSameRow(one: Note, event: HookEvent): boolean {
 
 const unchanged = (table: Table, row: HookEvent['row']): Decision => ({
   row: complete(table, row),
+  text: null,
   altered: new Set(),
   fail: (problem) => badRequest(problem),
 })
@@ -75,15 +75,18 @@ const unchanged = (table: Table, row: HookEvent['row']): Decision => ({
 export class HookPasses implements HookPass {
   readonly #hooks: NamespaceHooks
   readonly #request: HookRequest
-  readonly #rows: LockedRows
-  #decisions = new Map<string, Decided[]>()
+  readonly #lockRows: LockRows
+  /** Created with the first row to lock: inserts have none. */
+  #rows: LockedRows | null = null
+  /** By the id of the row. */
+  #decisions = new Map<unknown, Decided[]>()
   #notes: Note[] = []
   #matched: Decided[] = []
 
   constructor(hooks: NamespaceHooks, request: HookRequest, lockRows: LockRows) {
     this.#hooks = hooks
     this.#request = request
-    this.#rows = lockRows(request)
+    this.#lockRows = lockRows
   }
 
   decide({ call, at, operation, previous, row }: ProposedWrite): Decision | null | undefined {
@@ -101,8 +104,15 @@ export class HookPasses implements HookPass {
     const version = previous?.version ?? 0
     const previousText = previous && JSON.stringify(previous.row)
     const decided = this.#decisions
-      .get(keyOf(event))
-      ?.find((one) => one.version === version && one.previousText === previousText && isSameRow(one, event))
+      .get(row.id)
+      ?.find(
+        (one) =>
+          one.table.name === table.name &&
+          one.event.operation === operation &&
+          one.version === version &&
+          one.previousText === previousText &&
+          isSameRow(one, event),
+      )
     if (decided) {
       this.#matched.push(decided)
       return decided.decision
@@ -127,15 +137,7 @@ export class HookPasses implements HookPass {
 
   async #runHooks(): Promise<void> {
     const notes = this.#notes
-    const hooked = await this.#hooks
-      .run(
-        notes.map(({ event }) => event),
-        this.#request,
-      )
-      .catch((error: unknown) => {
-        if (error instanceof HookRefusal) throw refusalAt(error.error, notes[error.index]?.at ?? '')
-        throw error
-      })
+    const hooked = await this.#callHooks(notes)
     const decided = notes.map((note, index): Decided => {
       const { table, event } = note
       const one = hooked[index] ?? null
@@ -146,7 +148,18 @@ export class HookPasses implements HookPass {
     })
     this.#decisions = new Map()
     for (const one of [...this.#matched, ...decided])
-      this.#decisions.getOrInsertComputed(keyOf(one.event), () => []).push(one)
+      this.#decisions.getOrInsertComputed(one.event.row.id, () => []).push(one)
+  }
+
+  async #callHooks(notes: readonly Note[]): Promise<readonly (HookedRow | null)[]> {
+    try {
+      return await this.#hooks.run(
+        notes.map(({ event }) => event),
+        this.#request,
+      )
+    } catch (error) {
+      throw error instanceof HookRefusal ? refusalAt(error.error, notes[error.index]?.at ?? '') : error
+    }
   }
 
   /** The work of one pass, for its transaction. */
@@ -159,21 +172,27 @@ export class HookPasses implements HookPass {
    * that the hooks may run before the transaction; null where that is not possible. Throws what the transaction throws,
    * and 409 if a row has changed each time while the hooks ran.
    */
-  async run<T>(transaction: () => Promise<T>, rehearse: (() => Promise<unknown>) | null): Promise<T> {
+  async run<T>(transaction: () => Promise<T>, rehearse: (() => unknown) | null): Promise<T> {
     try {
       if (rehearse) await this.#foresee(rehearse)
       return await this.#repeat(transaction)
     } finally {
-      this.#rows.release()
+      this.#rows?.release()
     }
   }
 
-  /** Locks the rows that were noted. Gives whether it had to wait, so that what was noted may be outdated. */
+  /**
+   * Locks the rows that were noted and exist. Gives whether it had to wait, so that what was noted may be outdated.
+   */
   #lock(): Promise<boolean> | false {
-    return this.#rows.lock(this.#notes.map(({ event }) => event))
+    const changed = this.#notes.filter(({ event }) => event.previous !== null)
+    if (changed.length === 0) return false
+    this.#rows ??= this.#lockRows(this.#request)
+    return this.#rows.lock(changed.map(({ event }) => event))
   }
 
-  async #foresee(rehearse: () => Promise<unknown>): Promise<void> {
+  /** `rehearse` may be synchronous. */
+  async #foresee(rehearse: () => unknown): Promise<void> {
     do {
       this.#notes = []
       try {

@@ -3,7 +3,7 @@ import { ApiError, type FieldErrors, withData } from '../../../../errors.ts'
 import { recordBytesMax } from '../../../../limits/writes.ts'
 import { type CompleteRow, complete } from '../../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../../query/table.ts'
-import type { HookedRow } from '../../../before-hooks.ts'
+import type { HookedRow, RowDifference } from '../../../before-hooks.ts'
 import type { RecordRow } from '../../rows.ts'
 import { parsePatch } from '../input.ts'
 
@@ -11,6 +11,8 @@ import { parsePatch } from '../input.ts'
 export interface Decision {
   /** The row to write. */
   readonly row: CompleteRow
+  /** The row as JSON; null if it is not known yet. */
+  readonly text: string | null
   /** Names of the fields that hooks have changed, except computed ones. */
   readonly altered: ReadonlySet<string>
   /** See `HookedRow.fail`. */
@@ -35,55 +37,48 @@ const problemOf = ({ message, data }: ApiError): string =>
  * The fields that the hooks changed, with their values; null for one that they removed. A row without a computed field
  * is whole: a hook that builds a row need not compute.
  */
-function alteredFields(table: Table, proposed: RecordRow, { row, fail }: HookedRow): Map<string, unknown> {
-  if (!isObject(row)) throw fail('It must return an object, the row to store, or nothing')
-  if (row.id !== proposed.id)
-    throw fail('It must return the whole row with its id, which cannot be changed: { ...row, … }')
-  if (row.createdAt !== proposed.createdAt)
-    throw fail('It must return the whole row with its createdAt, which cannot be changed: { ...row, … }')
-  const altered = new Map<string, unknown>()
-  const compare = (name: string): void => {
-    // The server sets the time of the write itself.
-    if (name !== 'updatedAt' && !isSame(proposed[name], row[name]) && !isLeftOut(table, row, name))
-      altered.set(name, row[name] ?? null)
-  }
-  for (const name of Object.keys(proposed)) compare(name)
-  for (const name of Object.keys(row)) if (!Object.hasOwn(proposed, name)) compare(name)
+function alteredFields(table: Table, proposed: RecordRow, { changed, removed }: RowDifference): RecordRow {
+  // Without a prototype, a field called `__proto__` is a name like any other.
+  const altered: RecordRow = Object.create(null)
+  // The server sets the time of the write itself.
+  for (const name of Object.keys(changed))
+    if (name !== 'updatedAt' && !isSame(proposed[name], changed[name])) altered[name] = changed[name]
+  for (const name of removed)
+    if (name !== 'updatedAt' && !isSame(proposed[name], null) && !table.fields.get(name)?.readOnly) altered[name] = null
   return altered
 }
-
-const isLeftOut = (table: Table, row: RecordRow, name: string): boolean =>
-  table.fields.get(name)?.readOnly === true && !Object.hasOwn(row, name)
 
 /**
  * The decision for a row that hooks returned in place of `proposed`. Only fields that they changed are validated:
  * others may be older than the declaration of the table. Throws the error of the hook.
  */
 export function parseHooked(table: Table, proposed: RecordRow, hooked: HookedRow): Decision {
-  const { fail } = hooked
-  const altered = alteredFields(table, proposed, hooked)
-  // Without a prototype, a field called `__proto__` is a name like any other.
-  const body: RecordRow = Object.create(null)
-  for (const [name, value] of altered) body[name] = value
+  const { difference, fail } = hooked
+  if (!difference) throw fail('It must return an object, the row to store, or nothing')
+  const altered = alteredFields(table, proposed, difference)
+  for (const name of ['id', 'createdAt'])
+    if (Object.hasOwn(altered, name))
+      throw fail(`It must return the whole row with its ${name}, which cannot be changed: { ...row, … }`)
+  const names = Object.keys(altered)
+  if (names.length === 0) return { row: complete(table, proposed), text: null, altered: new Set(), fail }
   try {
     const row = { ...proposed }
-    for (const [name, { field, operator, value }] of parsePatch({ table, showsHidden: true }, body).changes) {
+    for (const [name, { field, operator, value }] of parsePatch({ table, showsHidden: true }, altered).changes) {
       if (operator) throw fail(`${name}: must be a value, not an operator`)
-      if (field === null && value === null && !Object.hasOwn(hooked.row as RecordRow, name)) delete row[name]
+      if (field === null && value === null && !Object.hasOwn(difference.changed, name)) delete row[name]
       else row[name] = value
     }
-    const decided = complete(table, hasTimesLast(row) ? row : withTimesLast(row))
-    if (altered.size > 0 && JSON.stringify(decided).length > recordBytesMax)
-      throw fail(`The row is larger than ${recordBytesMax} bytes`)
-    return { row: decided, altered: new Set(altered.keys()), fail }
+    // Fields that were added follow the times.
+    const isLonger = names.some((name) => !Object.hasOwn(proposed, name))
+    const decided = complete(table, isLonger ? withTimesLast(row) : row)
+    const text = JSON.stringify(decided)
+    if (text.length > recordBytesMax) throw fail(`The row is larger than ${recordBytesMax} bytes`)
+    return { row: decided, text, altered: new Set(names), fail }
   } catch (error) {
     if (error instanceof ApiError && error.slug === 'invalid-input') throw fail(problemOf(error))
     throw error
   }
 }
-
-/** False after fields were added, which follow the times. */
-const hasTimesLast = (row: RecordRow): boolean => Object.keys(row).at(-1) === 'updatedAt'
 
 function withTimesLast({ createdAt, updatedAt, ...rest }: RecordRow): RecordRow {
   return { ...rest, createdAt, updatedAt }

@@ -45,9 +45,7 @@ class RequestLocks implements LockedRows {
   }
 
   lock(events: readonly HookEvent[]): Promise<boolean> | false {
-    // An insert has no row yet that others could change.
-    const keys = events.filter(({ previous }) => previous !== null).map(keyOf)
-    const missing = new Set(keys.filter((key) => !this.#held.has(key)))
+    const missing = new Set(events.map(keyOf).filter((key) => !this.#held.has(key)))
     return missing.size > 0 && this.#lockMissing(missing)
   }
 
