@@ -21,8 +21,9 @@ export const hostWaitMs = 5000
  */
 export const hostHooksGathered = 64
 /**
- * An invocation that has lasted this long watches whether its caller leaves. Most do not last, and the runtime creates
- * the signal of a request when it is first read, which costs as much as a short function.
+ * An invocation that has lasted this long gets a timer for its deadline and watches whether its caller leaves. Most do
+ * not last, and the runtime creates the signal of a request when it is first read, which costs as much as a short
+ * function.
  */
 export const hostAbortWatchMs = 20
 /** The code of an application with its packages loads in far less. */

@@ -169,6 +169,7 @@ export class HostPool implements FunctionHosts {
     }, hostWaitMs)
     timer.unref?.()
     this.#waiting.push({ invocation, timer })
+    this.#scheduleWatch(true)
   }
 
   /** The host with the least load for an invocation; null if none can take one. */
@@ -268,24 +269,37 @@ export class HostPool implements FunctionHosts {
     this.#watch = { timer, isBusy }
   }
 
-  /** Finds blocked hosts, kills those that use too much memory or are blocked while idle, and ends surplus ones. */
+  /**
+   * Begins to watch what has lasted for a while, finds blocked hosts, kills those that use too much memory or are
+   * blocked while idle, and ends surplus ones.
+   */
   #inspect(): void {
-    const { memoryBytes, size } = this.#options
-    let isBusy = false
+    const { size } = this.#options
+    const nowMs = performance.now()
+    let isBusy = this.#waiting.length > 0
+    for (const { invocation } of this.#waiting) invocation.watch(nowMs)
     for (const generation of [...this.#retired, ...(this.#current ? [this.#current] : [])])
       for (const host of generation.hosts) {
-        const used = host.residentBytes() ?? 0
-        if (used > memoryBytes) host.kill(`used ${toMiB(used)} MiB of memory, more than ${toMiB(memoryBytes)} MiB`)
-        else if (host.invocations.size > 0) {
-          isBusy = true
-          if (host.waitingMs() >= hostAnswerMs) this.#onBlocked(host)
-        } else if (host.pingMs() > hostBlockedMs) host.kill(`was blocked for ${hostBlockedMs} ms without an invocation`)
+        for (const invocation of host.invocations.values()) invocation.watch(nowMs)
+        if (host.invocations.size > 0) isBusy = true
+        else if (nowMs - host.inspectedMs < hostWatchIdleMs) continue
+        else host.inspectedMs = nowMs
+        this.#inspectHost(host)
       }
     const current = this.#current
     const idle = [...(current?.ready ?? [])].filter((host) => isUsable(host) && host.invocations.size === 0)
     const surplus = [...(current?.hosts ?? [])].filter(isUsable).length - size
     for (const host of idle.slice(0, Math.max(0, surplus))) current?.release(host)
     this.#scheduleWatch(isBusy)
+  }
+
+  #inspectHost(host: HostProcess): void {
+    const { memoryBytes } = this.#options
+    const used = host.residentBytes() ?? 0
+    if (used > memoryBytes) host.kill(`used ${toMiB(used)} MiB of memory, more than ${toMiB(memoryBytes)} MiB`)
+    else if (host.invocations.size > 0) {
+      if (host.waitingMs() >= hostAnswerMs) this.#onBlocked(host)
+    } else if (host.pingMs() > hostBlockedMs) host.kill(`was blocked for ${hostBlockedMs} ms without an invocation`)
   }
 }
 

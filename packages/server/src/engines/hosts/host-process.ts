@@ -35,6 +35,8 @@ export interface HostedInvocation {
   fail(failure: HostFailure): void
   /** Gives it to another host; this one has not begun it. */
   move(): void
+  /** Watches its deadline and its signal if it has lasted `hostAbortWatchMs`. */
+  watch(nowMs: number): void
 }
 
 export interface HostProcessOptions {
@@ -70,6 +72,8 @@ export class HostProcess {
   isBlocked = false
   /** Whether an invocation is past its deadline and has not ended: the host may soon be killed. */
   isOverdue = false
+  /** When the pool last inspected it while it was idle. */
+  inspectedMs = this.startedMs
   /** When it last sent something. */
   #lastMessageMs = this.startedMs
   /** When the ping was sent that has not been answered. */

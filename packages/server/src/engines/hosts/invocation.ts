@@ -2,7 +2,7 @@
  * One invocation from its call to its result: queue, host, deadline, abort and stream. The result is settled once; the
  * host may still run the function until it reacts to the abort.
  */
-import { hostAbortWatchMs, hostGraceMs } from '../../limits/functions.ts'
+import { hostAbortWatchMs, hostGraceMs, hostWatchBusyMs } from '../../limits/functions.ts'
 import { type ChunkQueue, createChunkQueue, streamOf } from './chunk-queue.ts'
 import { type HostedInvocation, type HostProcess, invocationOver } from './host-process.ts'
 import { HostError, type HostFailure, type Invocation, type InvocationResult } from './hosts.ts'
@@ -17,8 +17,9 @@ export class RunningInvocation implements HostedInvocation {
   #closing: AbortController | null = null
   #chunks: ChunkQueue<never> | null = null
   #host: HostProcess | null = null
-  /** Begins to watch the signal, then ends the invocation at its deadline. */
-  #timer: ReturnType<typeof setTimeout>
+  readonly #startedMs = performance.now()
+  /** Ends the invocation at its deadline; null until it is watched. */
+  #timer: ReturnType<typeof setTimeout> | null = null
   #signal: AbortSignal | null = null
   readonly #onAbort = (): void => this.#stop('aborted')
   #isOver = false
@@ -28,11 +29,7 @@ export class RunningInvocation implements HostedInvocation {
     this.id = id
     this.#call = call
     this.#requeue = requeue
-    const isShort = call.timeoutMs <= hostAbortWatchMs
-    this.#timer = isShort
-      ? setTimeout(() => this.#stop('timeout'), call.timeoutMs)
-      : setTimeout(() => this.#watch(), hostAbortWatchMs)
-    this.#timer.unref?.()
+    if (call.timeoutMs <= hostAbortWatchMs + hostWatchBusyMs) this.#startTimer()
     // It may be rejected before the caller waits for it.
     this.#result.promise.catch(() => undefined)
   }
@@ -132,18 +129,23 @@ export class RunningInvocation implements HostedInvocation {
     return chunks
   }
 
-  #watch(): void {
-    const { signal, timeoutMs } = this.#call
-    this.#timer = setTimeout(() => this.#stop('timeout'), timeoutMs - hostAbortWatchMs)
-    this.#timer.unref?.()
-    this.#signal = signal?.() ?? null
+  watch(nowMs: number): void {
+    if (this.#timer || this.#isOver || nowMs - this.#startedMs < hostAbortWatchMs) return
+    this.#startTimer()
+    this.#signal = this.#call.signal?.() ?? null
     if (this.#signal?.aborted) this.#stop('aborted')
     else this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
+  #startTimer(): void {
+    const remainingMs = this.#call.timeoutMs - (performance.now() - this.#startedMs)
+    this.#timer = setTimeout(() => this.#stop('timeout'), remainingMs)
+    this.#timer.unref?.()
+  }
+
   #settle(): void {
     this.#isOver = true
-    clearTimeout(this.#timer)
+    if (this.#timer) clearTimeout(this.#timer)
     this.#signal?.removeEventListener('abort', this.#onAbort)
     this.#closing?.abort()
   }
