@@ -138,7 +138,7 @@ export class RunningInvocation implements HostedInvocation {
   }
 
   #startTimer(): void {
-    const remainingMs = this.#call.timeoutMs - (performance.now() - this.#startedMs)
+    const remainingMs = Math.max(0, this.#call.timeoutMs - (performance.now() - this.#startedMs))
     this.#timer = setTimeout(() => this.#stop('timeout'), remainingMs)
     this.#timer.unref?.()
   }
