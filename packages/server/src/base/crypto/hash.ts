@@ -1,8 +1,8 @@
 /** Hashes: fast fingerprints, message authentication codes, and SHA-256 where collisions would help an attacker. */
 import { timingSafeEqual } from 'node:crypto'
 
-/** A 64-bit fingerprint of a text as base 36: entity tags, cache keys. */
-export const fingerprint = (text: string): string => Bun.hash.wyhash(text).toString(36)
+/** A 64-bit fingerprint of a text, or of its UTF-8, as base 36: entity tags, cache keys. */
+export const fingerprint = (text: string | Uint8Array): string => Bun.hash.wyhash(text).toString(36)
 
 /** The same incrementally: each part with the result of the previous ones. */
 export const fingerprintPart = (part: Uint8Array, before: bigint): bigint => Bun.hash.wyhash(part, before)

@@ -3,6 +3,7 @@
  * decides which rows of a page are sent.
  */
 import { postgresQuickPageBytes } from '../../limits/postgres.ts'
+import type { EncodedRow } from '../sql/encoded-rows.ts'
 import {
   type PageQuery,
   type PageRows,
@@ -13,6 +14,7 @@ import {
 } from '../sql/page-query.ts'
 import type { Database } from '../sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
+import type { DataRow } from './wire/data-row.ts'
 
 /** Columns added to the selected ones, last so that removing them is cheap. */
 interface Beside {
@@ -92,21 +94,48 @@ function pageOf<Row>(found: (Row & Beside)[]): PageRows<Row> {
   return { rows, bytes, isCut: rows.length > 0 && rows.length < count, alongside }
 }
 
-/** Reads pages with `all`, each in one statement. */
-export function createPostgresPages(all: Database['all']): Pick<Database, 'readPage' | 'readLargePage'> {
-  const read = async <Row>(query: PageQuery, page: SqlText): Promise<(Row & Beside)[]> =>
-    all<Row & Beside>(query.alongside ? withScalar(page, query.alongside) : page)
-
-  return {
-    async readPage<Row>(query: PageQuery) {
-      const hasLong = query.list.columns.some(({ kind }) => kind !== 'short')
-      if (!hasLong && !query.alongside) return pageOf<Row>(await all<Row & Beside>(plainPage(query)))
-      const rowBytesMax = Math.floor(postgresQuickPageBytes / query.limit)
-      const found = await read<Row>(query, quickPage(query, rowBytesMax))
-      return found.some(({ _bytes }) => (_bytes ?? 0) > rowBytesMax) ? null : pageOf<Row>(found)
-    },
-    async readLargePage<Row>(query: PageQuery, bytesMax: number) {
-      return pageOf<Row>(await read<Row>(query, largePage(query, bytesMax)))
-    },
+/** A page of rows that stay as they were received; null if a row is too long to be read in one step. */
+function encodedPageOf(found: readonly DataRow[], query: PageQuery, rowBytesMax: number): PageRows<EncodedRow> | null {
+  const bytesAt = query.list.columns.length
+  const [first] = found
+  const alongside = query.alongside ? (first?.column(bytesAt + 1) ?? null) : null
+  if (found.length === 1 && first?.column(bytesAt) === null) return { rows: [], bytes: 0, isCut: false, alongside }
+  let bytes = 0
+  for (const row of found) {
+    const rowBytes = row.column(bytesAt) as number
+    if (rowBytes > rowBytesMax) return null
+    bytes += rowBytes
   }
+  return { rows: [...found], bytes, isCut: false, alongside }
 }
+
+const rowBytesMaxOf = ({ limit }: PageQuery): number => Math.floor(postgresQuickPageBytes / limit)
+
+const withAlongside = ({ alongside }: PageQuery, page: SqlText): SqlText =>
+  alongside ? withScalar(page, alongside) : page
+
+export interface ReadRows {
+  readonly all: Database['all']
+  /** The rows of a statement as they were received. */
+  received(query: SqlText): Promise<DataRow[]>
+}
+
+type Pages = Required<Pick<Database, 'readPage' | 'readEncodedPage' | 'readLargePage'>>
+
+/** Reads pages, each in one statement. */
+export const createPostgresPages = ({ all, received }: ReadRows): Pages => ({
+  async readPage<Row>(query: PageQuery) {
+    const hasLong = query.list.columns.some(({ kind }) => kind !== 'short')
+    if (!hasLong && !query.alongside) return pageOf<Row>(await all<Row & Beside>(plainPage(query)))
+    const rowBytesMax = rowBytesMaxOf(query)
+    const found = await all<Row & Beside>(withAlongside(query, quickPage(query, rowBytesMax)))
+    return found.some(({ _bytes }) => (_bytes ?? 0) > rowBytesMax) ? null : pageOf<Row>(found)
+  },
+  async readEncodedPage(query) {
+    const rowBytesMax = rowBytesMaxOf(query)
+    return encodedPageOf(await received(withAlongside(query, quickPage(query, rowBytesMax))), query, rowBytesMax)
+  },
+  async readLargePage<Row>(query: PageQuery, bytesMax: number) {
+    return pageOf<Row>(await all<Row & Beside>(withAlongside(query, largePage(query, bytesMax))))
+  },
+})

@@ -20,6 +20,7 @@ import { explainStatement, postgresPlan } from './query-plan.ts'
 import { createPostgresScans } from './scans.ts'
 import { watchServerHealth } from './server-health.ts'
 import { createStatements } from './statements.ts'
+import type { DataRow } from './wire/data-row.ts'
 import { createPostgresWriter } from './writes/writer.ts'
 
 export interface PostgresOptions {
@@ -65,12 +66,17 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
     return (await connections.read(prepared, prepared.table)).rows as Row[]
   }
 
+  async function readReceived(instanceId: string | null, query: SqlText): Promise<DataRow[]> {
+    const prepared = { ...statements.prepare(query, instanceId), keepsRows: true }
+    return (await connections.read(prepared, prepared.table)).rows as DataRow[]
+  }
+
   const databaseOf = (namespace: string, instanceId: string | null): Database => {
     const all = <Row>(query: SqlText): Promise<Row[]> => bounded(() => read<Row>(instanceId, query))
     return {
       dialect: postgresDialect,
       all,
-      ...createPostgresPages(all),
+      ...createPostgresPages({ all, received: (query) => bounded(() => readReceived(instanceId, query)) }),
       explain: async (query) => postgresPlan(await all(explainStatement(query))),
       scan: async <Row>(query: SqlText, options: ScanOptions) =>
         [...(await scans.read(query, instanceId, options))] as Row[],

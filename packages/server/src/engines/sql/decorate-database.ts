@@ -6,6 +6,7 @@ export const decorateDatabase = (database: Database, replaced: Partial<Omit<Data
   dialect: database.dialect,
   all: (query, onRead, caller) => database.all(query, onRead, caller),
   readPage: (query) => database.readPage(query),
+  readEncodedPage: database.readEncodedPage,
   readLargePage: (query, bytesMax) => database.readLargePage(query, bytesMax),
   explain: (query) => database.explain(query),
   scan: (query, options) => database.scan(query, options),

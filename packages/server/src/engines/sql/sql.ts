@@ -4,6 +4,7 @@
  */
 import type { Circuit } from './circuit.ts'
 import type { Dialect } from './dialect.ts'
+import type { EncodedRow } from './encoded-rows.ts'
 import type { InstancePage, InstanceSearch } from './instance-search.ts'
 import type { PageQuery, PageRows } from './page-query.ts'
 import type { QueryPlan } from './query-plan.ts'
@@ -58,6 +59,8 @@ export interface Database extends Reader {
    * then.
    */
   readPage<Row = SqlRow>(query: PageQuery): Promise<PageRows<Row> | null>
+  /** The same for a response that consists of the columns of its rows; null where rows are objects from the start. */
+  readonly readEncodedPage: ((query: PageQuery) => Promise<PageRows<EncodedRow> | null>) | null
   /**
    * A page of rows of any size, read without blocking the event loop. It ends before the row that would exceed
    * `bytesMax`, but has at least one row.

@@ -62,6 +62,7 @@ async function tracedWrite<T>(
 
 function traced(database: Database, namespace: string, uses: IndexUses): Database {
   const note: Note = (query) => uses.note(namespace, database, query)
+  const { readEncodedPage } = database
   return decorateDatabase(database, {
     all(query, onRead, caller) {
       const trace = currentTrace()
@@ -74,6 +75,13 @@ function traced(database: Database, namespace: string, uses: IndexUses): Databas
       if (!trace) return database.readPage(query)
       return tracedPage(trace, note, query, () => database.readPage(query)) as never
     },
+    readEncodedPage:
+      readEncodedPage &&
+      ((query) => {
+        const trace = currentTrace()
+        if (!trace) return readEncodedPage(query)
+        return tracedPage(trace, note, query, () => readEncodedPage(query)) as never
+      }),
     readLargePage(query, bytesMax) {
       const trace = currentTrace()
       if (!trace) return database.readLargePage(query, bytesMax)

@@ -108,6 +108,7 @@ export function openSqliteDatabase(
 
 export class SqliteDatabase implements Database {
   readonly dialect = sqliteDialect
+  readonly readEncodedPage = null
   readonly writer: Writer
   readonly #path: string
   readonly #handles: Handles

@@ -75,6 +75,7 @@ export interface InstanceStore {
 
 export class InstanceDatabase implements Database {
   readonly dialect = sqliteDialect
+  readonly readEncodedPage = null
   readonly #address: InstanceAddress
   readonly #path: string
   readonly #pool: InstancePool

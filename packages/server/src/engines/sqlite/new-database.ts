@@ -12,6 +12,7 @@ import type { Work } from './transaction.ts'
 
 export class NewDatabase implements Database {
   readonly dialect = sqliteDialect
+  readonly readEncodedPage = null
   readonly #open: () => Database
 
   /** `open` creates the file or returns the open database. Throws `EngineError`. */

@@ -16,6 +16,7 @@ import { rehearse, runAtOnce, type Work } from './transaction.ts'
 /** A stand-in. Its reads are synchronous. */
 class StandIn implements Database {
   readonly dialect = sqliteDialect
+  readonly readEncodedPage = null
   readonly connection = openConnection(':memory:', { small: true })
 
   async all<Row>(query: SqlText, onRead?: (rows: Row[]) => void): Promise<Row[]> {

@@ -13,6 +13,7 @@ import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
 import { openSql } from '../../../src/engines/open.ts'
 import { decorateDatabase } from '../../../src/engines/sql/decorate-database.ts'
 import { createIndexUses } from '../../../src/engines/sql/index-uses.ts'
+import type { PageQuery } from '../../../src/engines/sql/page-query.ts'
 import type { Database, Sql } from '../../../src/engines/sql/sql.ts'
 import type { SqlText } from '../../../src/engines/sql/sql-text.ts'
 import { createRecords } from '../../../src/features/records/index.ts'
@@ -61,13 +62,16 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       if (/count\(\*\)/.test(query.text)) scans += 1
       return query
     }
+    const notePage = (query: PageQuery): PageQuery => {
+      if (query.alongside) note(query.alongside)
+      if (!query.source.text.includes('_changes')) pages += 1
+      return query
+    }
+    const { readEncodedPage } = database
     return decorateDatabase(database, {
       all: (query, onRead) => database.all(note(query), onRead),
-      readPage(query) {
-        if (query.alongside) note(query.alongside)
-        if (!query.source.text.includes('_changes')) pages += 1
-        return database.readPage(query)
-      },
+      readPage: (query) => database.readPage(notePage(query)),
+      readEncodedPage: readEncodedPage && ((query) => readEncodedPage(notePage(query))),
     })
   }
 

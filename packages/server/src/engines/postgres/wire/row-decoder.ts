@@ -12,9 +12,12 @@ const textTypes: ReadonlySet<number> = new Set([
   builtins.JSONB,
   builtins.INT8,
 ])
+export const isTextType = (type: number): boolean => textTypes.has(type)
+export const isJsonType = (type: number): boolean => type === builtins.JSON || type === builtins.JSONB
+
 const numberTypes: ReadonlySet<number> = new Set([builtins.FLOAT8, builtins.FLOAT4, builtins.INT4, builtins.INT2])
 
-type Decode = (bytes: Buffer, start: number, end: number) => unknown
+export type Decode = (bytes: Buffer, start: number, end: number) => unknown
 
 const decodeText: Decode = (bytes, start, end) => bytes.toString('utf8', start, end)
 /** Integers of so many digits are exact. */
@@ -33,7 +36,7 @@ const decodeNumber: Decode = (bytes, start, end) => {
 
 const decodeBoolean: Decode = (bytes, start) => bytes[start] === 0x74
 
-function decoderOf(type: number): Decode {
+export function decoderOf(type: number): Decode {
   if (textTypes.has(type)) return decodeText
   if (numberTypes.has(type)) return decodeNumber
   if (type === builtins.BOOL) return decodeBoolean

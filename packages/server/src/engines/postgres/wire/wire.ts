@@ -5,9 +5,9 @@
  * order.
  */
 import type pg from 'pg'
+import { createRowLayout, DataRow, type RowLayout } from './data-row.ts'
 import { MessageReader, messageCode, readColumns, readError, readNotice, readTag } from './message-reader.ts'
 import { MessageWriter, type Parameter, toParameter } from './message-writer.ts'
-import { createRowDecoder, type DecodeRow } from './row-decoder.ts'
 
 /** A statement with `$1`, `$2`…; the name identifies the text on every connection. Without a name it is not kept. */
 export interface Prepared {
@@ -16,12 +16,14 @@ export interface Prepared {
   readonly values: readonly unknown[]
   /** Time to wait for the reply, in milliseconds; `statementAnswerMs` by default. */
   readonly answerMs?: number
+  /** Whether the rows of the reply are `DataRow`s. */
+  readonly keepsRows?: boolean
 }
 
 export interface Answer {
   /** Command tag of the reply: `INSERT`, `COMMIT`… */
   readonly command: string
-  readonly rows: Record<string, unknown>[]
+  readonly rows: readonly unknown[]
   readonly changed: number
 }
 
@@ -49,7 +51,7 @@ interface Known {
   /** Whether the server has confirmed it. */
   isPrepared: boolean
   /** Null for a statement without rows. */
-  decode: DecodeRow | null
+  layout: RowLayout | null
 }
 
 interface Sent {
@@ -57,7 +59,8 @@ interface Sent {
   readonly receiver: Receiver
   readonly known: Known
   readonly deadlineMs: number
-  readonly rows: Record<string, unknown>[]
+  readonly keepsRows: boolean
+  readonly rows: unknown[]
   command: string
   changed: number
   /** Whether it is the last of its segment. */
@@ -103,7 +106,12 @@ export class Wire {
   }
 
   /** Sends a statement with the others of this tick. Rejects with `TypeError` for a value that cannot be sent. */
-  send({ name, text, values }: Prepared, segment: Segment, deadlineMs: number, receiver: Receiver): void {
+  send(
+    { name, text, values, keepsRows = false }: Prepared,
+    segment: Segment,
+    deadlineMs: number,
+    receiver: Receiver,
+  ): void {
     if (this.failure !== null) {
       receiver.reject(this.failure)
       return
@@ -118,12 +126,13 @@ export class Wire {
     if (segment === 'own' || (segment === 'alike' && this.sent.at(-1)?.name !== name)) this.closeSegment()
     let known = this.known.get(name)
     if (!known) {
-      known = { isPrepared: false, decode: null }
+      known = { isPrepared: false, layout: null }
       if (name !== '') this.known.set(name, known)
       this.writer.prepare(name, text)
     }
     this.writer.execute(name, parameters)
-    this.sent.push({ name, receiver, known, deadlineMs, rows: [], command: '', changed: 0, isLast: false })
+    const reply = { keepsRows, rows: [], command: '', changed: 0, isLast: false }
+    this.sent.push({ name, receiver, known, deadlineMs, ...reply })
     if (segment === 'own') this.closeSegment()
     if (this.isFlushing) return
     this.isFlushing = true
@@ -174,7 +183,7 @@ export class Wire {
     const current = this.sent[this.head]
     switch (code) {
       case messageCode.dataRow:
-        if (current?.known.decode) current.rows.push(current.known.decode(bytes, start))
+        if (current?.known.layout) current.rows.push(rowOf(current, current.known.layout, bytes, start, end))
         return
       case messageCode.commandComplete: {
         if (!current) return
@@ -192,7 +201,7 @@ export class Wire {
         if (current) current.known.isPrepared = true
         return
       case messageCode.rowDescription:
-        if (current) current.known.decode = createRowDecoder(readColumns(bytes, start))
+        if (current) current.known.layout = createRowLayout(readColumns(bytes, start))
         return
       case messageCode.readyForQuery:
         this.status = String.fromCharCode(bytes[start] as number)
@@ -244,6 +253,9 @@ export class Wire {
     if (!known.isPrepared && this.known.get(name) === known) this.known.delete(name)
   }
 }
+
+const rowOf = ({ keepsRows }: Sent, layout: RowLayout, bytes: Buffer, start: number, end: number): unknown =>
+  keepsRows ? new DataRow(layout, bytes, start, end) : layout.decode(bytes, start)
 
 /** In place of the command of a statement that failed. */
 const refused = 'ERROR'

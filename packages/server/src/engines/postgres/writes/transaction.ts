@@ -78,7 +78,7 @@ export class PostgresTransaction implements Transaction {
     this.check()
     this.takeLocks(keys)
     const { rows } = await this.query(tryLockKeys(keys))
-    return rows.every(({ taken }) => taken === true)
+    return rows.every((row) => (row as { taken: boolean }).taken)
   }
 
   /** Keeps the reply to a statement, which fails the transaction if it is an error. */

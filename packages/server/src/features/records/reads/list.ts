@@ -34,8 +34,8 @@ import { pageWithIncluded } from './include/included-replies.ts'
 import { type Included, includingReader, parseInclude } from './include/parse-include.ts'
 import { measured } from './measured.ts'
 import { readNearest } from './nearest.ts'
-import { conditionsOf, pageQuery, type ReadPage, type Respond, respondWithPage } from './page.ts'
-import { type CheckedList, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
+import { conditionsOf, pageQuery, type ReadEncodedPage, type Respond, respondWithPage } from './page.ts'
+import { type CheckedList, encodedReply, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
 import { requirePreviewScope } from './preview.ts'
 import { findRecord, type ListQuery, type Window, windowOf } from './read.ts'
 import type { RowReader } from './row-reader.ts'
@@ -117,7 +117,7 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
 const orderOf = ({ backEnd, table }: TableCall, sort: Sort): SqlText => sql` ORDER BY ${orderBy(backEnd, table, sort)}`
 
 function listPage(call: TableCall, selection: Selection, window: Window, { totals, limits }: ListDeps): Promise<Reply> {
-  const { condition, sort, reader, included, nearby } = selection
+  const { condition, sort, reader, nearby } = selection
   const { limit, offset, page } = window
   const order = orderOf(call, sort)
   const queryOf = (one: Expr): PageQuery => {
@@ -125,23 +125,47 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
     return pageQuery(call, reader, conditionsOf(call, one), { order, limit, offset, visited })
   }
   const nearest = { table: call.table, condition, sort, position: null, limit }
-  const respond: Respond = async (read, isLarge) => {
+  const envelopeWith =
+    (total: number) =>
+    (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
+      const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
+      return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
+    }
+  return respondWithList(call, selection, limits, async (read) => {
     for (let attempt = 0; ; attempt++) {
       const moment = totals.atPage(call, condition, attempt)
       const found = await readNearest(nearest, (one) => read({ ...queryOf(one), ...moment.read }))
       if (!found) return null
       const total = await moment.find(found.alongside)
-      if (total === null) continue
-      const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
-        const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
-        return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
-      }
-      const writer = writerOf(reader, envelope, nearby)
-      if (included.length === 0) return pageReply(found, writer, limits)
-      return pageWithIncluded({ call, reader, included }, found, writer, { read, isLarge, limits })
+      if (total !== null) return { found, writer: writerOf(reader, envelopeWith(total), nearby) }
     }
+  })
+}
+
+type ListedRows<Row> = Omit<PageRows<Row>, 'alongside'>
+
+/** Reads the rows of the response; null if they are too large to be read in one step. */
+type ReadList = <Row>(
+  read: (query: PageQuery) => Promise<PageRows<Row> | null>,
+) => Promise<{ readonly found: ListedRows<Row>; readonly writer: PageWriter } | null>
+
+function respondWithList(
+  call: TableCall,
+  { reader, included, nearby }: Selection,
+  limits: ResponseLimits,
+  readList: ReadList,
+): Promise<Reply> {
+  const respond: Respond = async (read, isLarge) => {
+    const list = await readList(read)
+    if (!list || included.length === 0) return list && pageReply(list.found, list.writer, limits)
+    return pageWithIncluded({ call, reader, included }, list.found, list.writer, { read, isLarge, limits })
   }
-  return respondWithPage(call, limits, respond)
+  const encode = async (read: ReadEncodedPage): Promise<Reply | null> => {
+    const list = await readList(read)
+    return list && encodedReply(list.found, list.writer, limits)
+  }
+  const isEncodable = reader.isEncodable && included.length === 0 && nearby.size === 0
+  return respondWithPage(call, limits, respond, isEncodable ? encode : null)
 }
 
 const writerOf = (
@@ -184,12 +208,12 @@ function cursorOf(call: TableCall, sort: Sort, direction: CursorDirection, recor
 }
 
 /** Concatenates the rows of the segments, `limit` at most; null if `read` returned null for one of them. */
-async function readSegments(
-  read: ReadPage,
+async function readSegments<Row>(
+  read: (query: PageQuery) => Promise<PageRows<Row> | null>,
   queries: readonly PageQuery[],
   limit: number,
-): Promise<Omit<PageRows<RecordRow>, 'alongside'> | null> {
-  const rows: RecordRow[] = []
+): Promise<ListedRows<Row> | null> {
+  const rows: Row[] = []
   let bytes = 0
   for (const query of queries) {
     if (rows.length === limit) break
@@ -210,7 +234,7 @@ async function listFrom(
   cursor: string,
   { limits, found = null }: ListDeps,
 ): Promise<Reply> {
-  const { condition, sort, reader, checked, included, nearby } = selection
+  const { condition, sort, reader, checked, nearby } = selection
   const position = await findPosition(call, sort, direction, cursor)
   // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
@@ -225,18 +249,16 @@ async function listFrom(
   }
   // One extra row shows whether there are more.
   const nearest = { table: call.table, condition, sort: walk, position, limit: limit + 1 }
-  return respondWithPage(call, limits, async (read, isLarge) => {
-    const page = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
-    if (!page) return null
-    const hasMore = page.rows.length > limit
-    if (hasMore) page.rows.pop()
+  return respondWithList(call, selection, limits, async (read) => {
+    const found = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
+    if (!found) return null
+    const hasMore = found.rows.length > limit
+    if (hasMore) found.rows.pop()
     const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
       const next = last ? cursorOf(call, sort, direction, last) : cursor
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
-    const writer = writerOf(reader, envelope, nearby, direction === 'before', checked)
-    if (included.length === 0) return pageReply(page, writer, limits)
-    return pageWithIncluded({ call, reader, included }, page, writer, { read, isLarge, limits })
+    return { found, writer: writerOf(reader, envelope, nearby, direction === 'before', checked) }
   })
 }

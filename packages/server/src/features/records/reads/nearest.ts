@@ -10,7 +10,6 @@ import { type Circle, circleAround } from '../../../query/geo/area.ts'
 import { metersOf } from '../../../query/geo/sphere.ts'
 import type { Sort, SortValue } from '../../../query/sort.ts'
 import type { Table } from '../../../query/table.ts'
-import type { RecordRow } from '../rows.ts'
 
 /** The first circle has the places of a town. */
 const firstMeters = 2000
@@ -39,7 +38,7 @@ export interface Nearest {
 }
 
 /** The page of a list, with as much of it as a response takes; null if `read` returned null. */
-export async function readNearest<Page extends Pick<PageRows<RecordRow>, 'rows' | 'isCut'>>(
+export async function readNearest<Page extends Pick<PageRows<unknown>, 'rows' | 'isCut'>>(
   { table, condition, sort, position, limit }: Nearest,
   read: (condition: Expr) => Promise<Page | null>,
 ): Promise<Page | null> {

@@ -3,6 +3,7 @@
  * ends before the row that would exceed the maximum response size.
  */
 import { fingerprint } from '../../../base/crypto/hash.ts'
+import { type EncodedRow, encodeRows } from '../../../engines/sql/encoded-rows.ts'
 import type { PageRows } from '../../../engines/sql/page-query.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { versionTag } from '../../../http/replies/etags.ts'
@@ -49,7 +50,8 @@ export const digestOf = (ids: readonly string[], versions: readonly number[]): s
   fingerprint(JSON.stringify([ids, versions]))
 
 /** A reply whose entity tag is its content's fingerprint. */
-export const tagged = (text: string): Reply => jsonText(text, 200, { ETag: `"${fingerprint(text)}"` })
+export const tagged = (text: NonNullable<Reply['text']>): Reply =>
+  jsonText(text, 200, { ETag: `"${fingerprint(text)}"` })
 
 /** Whether a text has at most `bytesMax` bytes in UTF-8; counts them only if it is close. */
 const fits = (text: string, bytesMax: number): boolean =>
@@ -118,6 +120,21 @@ export async function pageReply(found: Found, writer: PageWriter, limits: Respon
   const { texts, isCut } = await serializeItems(rows, writer.text, itemBytesMax(bytesMax))
   const last = rows[texts.length - 1]
   return slicedReply(writer, texts, versions, last ? writer.record(last) : null, isCut || found.isCut)
+}
+
+/** The response with a page of rows as the engine received them, of which only the last becomes a record. */
+export async function encodedReply(
+  { rows, bytes }: Pick<PageRows<EncodedRow>, 'rows' | 'bytes'>,
+  writer: PageWriter,
+  limits: ResponseLimits,
+): Promise<Reply> {
+  if (bytes <= quickResponseBytes) {
+    const last = rows.at(-1)
+    const envelope = writer.envelope(rows.length, last ? writer.record(last.decode()) : null, false)
+    const body = encodeRows('{"items":[', inOrder(rows, writer), `],${JSON.stringify(envelope).slice(1)}`)
+    if (rows.length === 0 || body.length <= limits.bytesMax()) return tagged(body)
+  }
+  return pageReply({ rows: rows.map((row) => row.decode()), bytes, isCut: false }, writer, limits)
 }
 
 /** The response with one record, serialized from its row. The entity tag consists of its version and its content. */

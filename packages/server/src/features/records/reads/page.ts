@@ -1,5 +1,6 @@
 /** Pages of a table: their query, and the two ways of reading them, in one step or outside the event loop. */
 import { callerKey } from '../../../access/caller.ts'
+import type { EncodedRow } from '../../../engines/sql/encoded-rows.ts'
 import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { Reply } from '../../../http/endpoint.ts'
@@ -12,16 +13,26 @@ import type { RowReader } from './row-reader.ts'
 /** Reads a page, up to `bytesMax`; null if it is too large to be read in one step. */
 export type ReadPage = (query: PageQuery, bytesMax?: number) => Promise<PageRows<RecordRow> | null>
 
+/** The same with rows as the engine received them. */
+export type ReadEncodedPage = (query: PageQuery) => Promise<PageRows<EncodedRow> | null>
+
 /** Builds a response from pages; null if they are too large to be read in one step, which `isLarge` does not. */
 export type Respond = (read: ReadPage, isLarge: boolean) => Promise<Reply | null>
 
-/** Responds with pages read in one step, or, if they are too large, read and serialized outside the event loop. */
+/**
+ * Responds with pages read in one step, or, if they are too large, read and serialized outside the event loop.
+ * `encode` is given for items that have the columns of their rows and nothing else.
+ */
 export async function respondWithPage(
   { database, caller }: TableCall,
   limits: ResponseLimits,
   respond: Respond,
+  encode: ((read: ReadEncodedPage) => Promise<Reply | null>) | null = null,
 ): Promise<Reply> {
-  const quick = await respond((query) => database.readPage(query), false)
+  const { readEncodedPage } = database
+  const quick = await (encode && readEncodedPage
+    ? encode(readEncodedPage)
+    : respond((query) => database.readPage(query), false))
   if (quick) return quick
   const most = itemBytesMax(limits.bytesMax())
   const read: ReadPage = (query, bytesMax = most) => database.readLargePage(query, bytesMax)

@@ -18,6 +18,8 @@ import { createPreview } from './preview.ts'
 export interface RowReader {
   readonly list: SelectList
   readonly key: PageQuery['key']
+  /** Whether an item has the columns of its row and nothing else. */
+  readonly isEncodable: boolean
   /** Maximum characters of a row that are read only for its cursor. */
   readonly keyChars: number
   /** Selects the row with an id, and its version, if it satisfies the condition. */
@@ -203,6 +205,7 @@ function createRowReader(
   const { rowKey } = dialect
   return {
     list,
+    isEncodable: !(preview || versions || table.schemaless) && read.length === shown.length,
     key: rowKey && { column: sql`${alias}.${rowKey}`, from: rows.from },
     keyChars,
     byId: createByIdQuery(rows, list, versions),

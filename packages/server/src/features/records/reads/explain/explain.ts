@@ -60,6 +60,7 @@ function recording({ database, rows }: TableCall, recorded: Recorded[]): Databas
     all: (query, onRead, caller) => timed(query, false, () => database.all(query, onRead, caller)),
     scan: (query, options) => timed(query, true, () => database.scan(query, options)),
     readPage: (query) => timed(plainPage(query), true, () => database.readPage(query)),
+    readEncodedPage: null,
     readLargePage: (query, bytesMax) => timed(plainPage(query), true, () => database.readLargePage(query, bytesMax)),
   })
 }
