@@ -47,6 +47,8 @@ export const mappedBytesMax = 2048 * MiB - 64 * KiB
 export const mappedReadsMin = 1000
 /** Bytes read at a time to see whether a file can be read before it is mapped. */
 export const mappedReadBytes = MiB
+/** Boolean fields at the end of each index: an update of one writes to every index that has it. */
+export const coveredFieldsMax = 4
 /** Filtered totals maintained per table; each costs one in-memory match per write. */
 export const rememberedTotalsMax = 32
 /**

@@ -151,6 +151,8 @@ export const postgresDialect: Dialect = {
     },
   },
   indexColumn: (column) => sql`${column} NULLS FIRST`,
+  // An update of a field in an index writes to all indexes of the table, and a scan visits the rows anyway.
+  coversBooleans: false,
   indexName: ({ namespace }, name) => sql`${ident(namespace)}.${ident(name)}`,
   rowKey: null,
   fromBoolean: (value) => value,

@@ -91,6 +91,8 @@ export interface Dialect {
   readonly follow: Follow | null
   /** An index column in the order of `ascending`; the id column needs none. */
   readonly indexColumn: (column: SqlText) => SqlText
+  /** Whether an index may end with boolean fields: they take a byte, and a condition on them then reads no row. */
+  readonly coversBooleans: boolean
   /** Name of an index in statements other than its creation. */
   readonly indexName: (table: TableRef, name: string) => SqlText
   /** The engine's row key in a declared table, where reading by it is faster than by id; else null. */

@@ -67,6 +67,7 @@ export const sqliteDialect: Dialect = {
   logRefersToRows: true,
   follow: null,
   indexColumn: (column) => column,
+  coversBooleans: true,
   indexName: (_, name) => ident(name),
   rowKey: ident('_seq'),
   fromBoolean: (value) => (value ? 1 : 0),

@@ -11,6 +11,7 @@ import { cellColumn } from '../../../query/geo/geo-sql.ts'
 import type { Field, FieldType, Ranking, Table } from '../../../query/table.ts'
 import { extraColumn, storedColumns, toStored, toStoredColumns } from '../../../query/to-sql.ts'
 import { versionColumn, versionDefinition, versionName } from '../version.ts'
+import { type CoveredFields, type CoveringIndex, canStay, coveredBy, describeCovered } from './covered-fields.ts'
 import { type ComputedDescription, describeComputed, findStale, type StaleFields } from './stale-fields.ts'
 
 /** The stored description of a table as last migrated. */
@@ -20,6 +21,8 @@ export interface TableDescription extends ComputedDescription {
   readonly required: readonly string[]
   /** Index name to its columns. */
   readonly indexes: Readonly<Record<string, string>>
+  /** Absent in descriptions of earlier releases, and where no index covers a field. */
+  readonly covered?: CoveredFields
   /** Fields of the full-text index of the engine. */
   readonly search: readonly string[]
   /** The index of terms: its fields with their weights; absent without one. */
@@ -48,20 +51,12 @@ export interface TablePlan {
   readonly fillsSearch: boolean
 }
 
-export interface PlannedIndex {
-  readonly name: string
-  readonly fields: readonly string[]
-  readonly unique: boolean
-  /** Of a geo field: the column in its place. */
-  readonly column?: string
-}
-
 const indexName = (table: Table, fields: readonly string[], unique: boolean): string =>
   `_${unique ? 'uq' : 'ix'}_${table.name.slice(0, 24)}_${fingerprint([table.name, ...fields].join('\n'))}`
 
 /** Declared indexes, one per unique field, and one per reference (used when the referenced record is deleted). */
-export function indexesOf(table: Table): PlannedIndex[] {
-  const wanted = new Map<string, PlannedIndex>()
+export function indexesOf(table: Table): CoveringIndex[] {
+  const wanted = new Map<string, CoveringIndex>()
   const add = (fields: readonly string[], unique: boolean): void => {
     const name = indexName(table, fields, unique)
     wanted.set(name, { name, fields, unique })
@@ -82,12 +77,14 @@ export function indexesOf(table: Table): PlannedIndex[] {
   return [...wanted.values()]
 }
 
-function createIndex(table: Table, { name, fields, unique, column: only }: PlannedIndex, dialect: Dialect): PlanStep {
+function createIndex(table: Table, index: CoveringIndex, dialect: Dialect): PlanStep {
+  const { name, fields, unique, column: only } = index
   // Every sort ends with the id: including it makes a deep page of equal values an index seek instead of a sort.
   const columns = only ? [only] : unique || fields.includes('id') ? fields : [...fields, 'id']
   const terms = columns.map((column) =>
     column === 'id' || column === only ? ident(column) : dialect.indexColumn(ident(column)),
   )
+  terms.push(...coveredBy(table, index, dialect).map(ident))
   const own = dialect.own(table)
   const kind = unique ? sql`UNIQUE INDEX` : sql`INDEX`
   const over = join(own ? [own.column, ...terms] : terms, ', ')
@@ -132,9 +129,11 @@ export function createPlan(table: Table, dialect: Dialect): TablePlan {
   if (table.schemaless) columns.push(sql`${extraColumn} ${json} NOT NULL`)
   if (table.ranking) columns.push(termsDefinition(dialect))
   const steps = [sql`CREATE TABLE ${dialect.target(table)} (${join(columns, ', ')})`]
-  for (const index of indexesOf(table)) steps.push(createIndex(table, index, dialect))
+  const indexes = indexesOf(table)
+  for (const index of indexes) steps.push(createIndex(table, index, dialect))
   steps.push(...createSearch(table, dialect))
-  return { steps, conflicts: [], description: describe(table), fillsSearch: false }
+  const description = { ...describe(table), ...describeCovered(table, indexes, dialect) }
+  return { steps, conflicts: [], description, fillsSearch: false }
 }
 
 /** The statements that create the index of searches; the column of terms is part of the table. */
@@ -302,17 +301,18 @@ export const conflictOf = (table: Table, fields: readonly string[], kind: 'uniqu
  * The indexes that a table can have: those of stale fields are created once all rows have their new values, which may
  * be those that other rows have until then.
  */
-const indexesOver = (table: Table, stale: StaleFields | null): PlannedIndex[] =>
+const indexesOver = (table: Table, stale: StaleFields | null): CoveringIndex[] =>
   indexesOf(table).filter(({ fields }) => !fields.some((name) => stale?.names.includes(name)))
 
 async function planIndexes(draft: Draft, known: TableDescription): Promise<void> {
   const { table, reader, dialect, steps, conflicts, stale } = draft
   const wanted = indexesOver(table, stale)
+  const stays = (name: string): boolean => Object.hasOwn(known.indexes, name) && canStay(table, known.covered, name)
   for (const name of Object.keys(known.indexes))
-    if (!wanted.some((index) => index.name === name))
+    if (!stays(name) || !wanted.some((index) => index.name === name))
       steps.unshift(sql`DROP INDEX IF EXISTS ${dialect.indexName(table, name)}`)
   for (const index of wanted) {
-    if (Object.hasOwn(known.indexes, index.name)) continue
+    if (stays(index.name)) continue
     if (index.unique && reader && (await hasDuplicates({ reader, table, dialect }, index.fields, known))) {
       const fills = index.fields.some((name) => isFilled(table.fields.get(name) as Field, known))
       conflicts.push(fills ? sharedDefault(table, index.fields) : shared(table, index.fields))
@@ -358,8 +358,10 @@ export async function extendPlan(
     return field !== undefined && isFilled(field, known)
   })
   const draft: Draft = { table, reader, dialect, steps: [], conflicts: [], stale }
-  const indexes = Object.fromEntries(indexesOver(table, stale).map(({ name, fields }) => [name, fields.join(',')]))
-  const description = stale ? { ...describe(table), indexes, stale } : describe(table)
+  const wanted = indexesOver(table, stale)
+  const indexes = Object.fromEntries(wanted.map(({ name, fields }) => [name, fields.join(',')]))
+  const covered = describeCovered(table, wanted, dialect, known)
+  const description = { ...describe(table), ...covered, ...(stale ? { indexes, stale } : {}) }
   if (known.schemaless !== table.schemaless) {
     const was = known.schemaless ? 'without' : 'with'
     draft.conflicts.push({
