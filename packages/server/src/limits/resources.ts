@@ -68,8 +68,8 @@ export const sqlProcessPollMs = 25
 export const sqlProcessIdlePolls = 20
 /** With less free disk space than this, SQLite's "database full" means a full disk, not the database's own limit. */
 export const sqlDiskFreeBytesMin = MiB
-/** Keeps the server responsive: each busy process gets a third of the server's CPU share. */
-export const sqlProcessNiceness = 5
+/** Keeps the server responsive where cores are scarce: each busy process gets a tenth of the event loop's time. */
+export const sqlProcessNiceness = 10
 /** An idle process is about 40 MB; starting one takes a tenth of a second. */
 export const sqlProcessIdleMs = 60_000
 /** Time that a statement waits for a lock of another process, such as a backup. */

@@ -130,6 +130,8 @@ export const recentInstancesMax = 8
 /** Open instances among which the latest are found by the times of their files. */
 export const recentInstancesReadMax = 64
 export const readerThreadsMax = 4
+/** Where cores are scarce, a busy thread gets a tenth of the event loop's time, and no half. On Linux only. */
+export const readerThreadNiceness = 10
 /** Maximum files a reader thread keeps open. */
 export const readerFilesMax = 16
 

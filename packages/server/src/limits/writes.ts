@@ -40,8 +40,11 @@ export const rowsReadAtOnceMin = 8
 export const rowsReadAtOnceMax = 250
 /** Characters of records read at a time: a millisecond of work. */
 export const rowsReadAtOnceChars = MiB
-/** Time that one request may occupy the event loop before it yields. */
-export const eventLoopSliceMs = 10
+/**
+ * Time that one request, or one group of writes, may occupy the event loop before it yields. A round of the loop may
+ * have one of these, one batch of reads and one slice of expensive requests, and point reads wait for all of them.
+ */
+export const eventLoopSliceMs = 5
 
 /**
  * Maximum increment for a caller without read access. No such increment can overflow, whatever the stored value, so

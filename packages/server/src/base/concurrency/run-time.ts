@@ -13,6 +13,20 @@ export interface Start {
 /** Reading the kernel's figure takes more than a microsecond, as long as reading a row. */
 const sampleMs = 1
 
+/** Milliseconds in which the thread that first calls the function was ready to run and did not. */
+function createWaitedMs(): () => number {
+  /** Opened when it is first needed; null where the kernel does not report it. */
+  let file: number | null | undefined
+  const buffer = Buffer.alloc(128)
+  return () => {
+    if (file === undefined) file = openOrNull()
+    if (file === null) return 0
+    const length = readSync(file, buffer, 0, buffer.length, 0)
+    const [, waitedNs = '0'] = buffer.toString('latin1', 0, length).split(' ')
+    return Number(waitedNs) / 1e6
+  }
+}
+
 function openOrNull(): number | null {
   try {
     return openSync('/proc/thread-self/schedstat', 'r')
@@ -21,37 +35,33 @@ function openOrNull(): number | null {
   }
 }
 
-/** Of the thread that first calls it. */
-class RunTime {
-  /** Opened when it is first needed; null where the kernel does not report it. */
-  #file: number | null | undefined
-  readonly #buffer = Buffer.alloc(128)
+export class RunTime {
+  readonly #nowMs: () => number
+  readonly #waitedMs: () => number
   #sample: Start = { atMs: Number.NEGATIVE_INFINITY, waitedMs: 0 }
 
+  /** Both clocks are monotonic: the time that passes, and the part of it in which the thread waited for a processor. */
+  constructor(nowMs = (): number => performance.now(), waitedMs = createWaitedMs()) {
+    this.#nowMs = nowMs
+    this.#waitedMs = waitedMs
+  }
+
   start(): Start {
-    const atMs = performance.now()
-    if (atMs - this.#sample.atMs >= sampleMs) this.#sample = { atMs, waitedMs: this.#readWaitedMs() }
+    const atMs = this.#nowMs()
+    if (atMs - this.#sample.atMs >= sampleMs) this.#sample = { atMs, waitedMs: this.#waitedMs() }
     return { atMs, waitedMs: this.#sample.waitedMs }
   }
 
   /** Whether the thread has run for longer than this since the start. */
   exceeds(start: Start, limitMs: number): boolean {
-    return performance.now() - start.atMs > limitMs && this.ranMs(start) > limitMs
+    return this.#nowMs() - start.atMs > limitMs && this.ranMs(start) > limitMs
   }
 
   /** Milliseconds since the start in which the thread ran, or slept until a disk had answered. */
   ranMs(start: Start): number {
     // First the clock: a wait between the two is then subtracted, never counted.
-    const passedMs = performance.now() - start.atMs
-    return Math.max(0, passedMs - (this.#readWaitedMs() - start.waitedMs))
-  }
-
-  #readWaitedMs(): number {
-    if (this.#file === undefined) this.#file = openOrNull()
-    if (this.#file === null) return 0
-    const length = readSync(this.#file, this.#buffer, 0, this.#buffer.length, 0)
-    const [, waitedNs = '0'] = this.#buffer.toString('latin1', 0, length).split(' ')
-    return Number(waitedNs) / 1e6
+    const passedMs = this.#nowMs() - start.atMs
+    return Math.max(0, passedMs - (this.#waitedMs() - start.waitedMs))
   }
 }
 

@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { RunTime } from '../../../base/concurrency/run-time.ts'
 import {
   quickSearchOccurrences,
   quickSkipsMax,
   quickVisitsMax,
+  readerThreadNiceness,
   slowReadBytes,
+  slowReadMs,
   slowReadsWaitingMax,
   slowReadsWaitingPerCallerMax,
 } from '../../../limits/sqlite.ts'
@@ -102,6 +105,37 @@ describe('slow reads', () => {
     threads.close()
   })
 
+  test.each([
+    ['ran', 0, true],
+    ['waited for a processor that others occupied', slowReadMs * 2, false],
+  ])('a statement is slow by the time in which the thread %s: %p ms of waits', async (_, waitMs, isMoved) => {
+    const clock = { nowMs: 0, waitedMs: 0 }
+    const time = new RunTime(
+      () => clock.nowMs,
+      () => clock.waitedMs,
+    )
+    const threads = new ReaderThreads()
+    const connection = openConnection(path, { readonly: true })
+    const taking: Connection = {
+      ...connection,
+      all(query) {
+        clock.nowMs += slowReadMs * 2
+        clock.waitedMs += waitMs
+        return connection.all(query)
+      },
+    }
+    const { all: read } = createAdaptiveReader(taking, path, threads, time)
+    let moved = false
+    for (let run = 0; run < 10; run++) {
+      const rows = read(sql`SELECT id FROM items WHERE id = ${'00000007'}`)
+      moved ||= rows instanceof Promise
+      expect(await rows).toEqual([{ id: '00000007' }])
+    }
+    expect(moved).toBe(isMoved)
+    connection.close()
+    threads.close()
+  })
+
   test('a page whose single rows are slow moves to a thread on its first run', async () => {
     const threads = new ReaderThreads()
     const connection = openConnection(path, { readonly: true })
@@ -164,6 +198,20 @@ describe('slow reads', () => {
     expect(far).toBeInstanceOf(Promise)
     expect(await far).toMatchObject({ rows: [{ id: '00010002' }] })
     connection.close()
+    threads.close()
+  })
+
+  test.skipIf(process.platform !== 'linux')('a thread has a lower priority than the event loop', async () => {
+    const nicenessOf = (thread: string): number => {
+      const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'latin1')
+      // The 19th field, after a name in brackets that may contain spaces.
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
+    }
+    const own = nicenessOf(String(process.pid))
+    const threads = new ReaderThreads()
+    await threads.read(path, unbounded(sql`SELECT 1`))
+    expect(readdirSync('/proc/self/task').map(nicenessOf)).toContain(readerThreadNiceness)
+    expect(nicenessOf(String(process.pid))).toBe(own)
     threads.close()
   })
 

@@ -4,7 +4,7 @@
  * long on the main thread moves to a thread.
  */
 import { createLru } from '../../../base/concurrency/lru.ts'
-import { runTime, type Start } from '../../../base/concurrency/run-time.ts'
+import { type RunTime, runTime, type Start } from '../../../base/concurrency/run-time.ts'
 import {
   fileSizeCheckMs,
   quickReadBytes,
@@ -91,6 +91,7 @@ export function createAdaptiveReader(
   connection: Connection,
   path: string,
   threads: Pick<ReaderThreads, 'read'>,
+  time: RunTime = runTime,
 ): AdaptiveReader {
   const paces = createLru<string, Pace>(statementCacheEntriesMax)
   const frequencies = createWordFrequencies(connection)
@@ -142,8 +143,8 @@ export function createAdaptiveReader(
   }
 
   function learn(pace: Pace, start: Start): void {
-    if (runTime.exceeds(start, slowReadMs))
-      pace.strikes += runTime.ranMs(start) > slowReadMs * verySlowFactor ? strikesMax : 1
+    if (time.exceeds(start, slowReadMs))
+      pace.strikes += time.ranMs(start) > slowReadMs * verySlowFactor ? strikesMax : 1
     else pace.strikes = Math.max(0, pace.strikes - strikesForgivenPerRun)
     if (pace.strikes >= strikesMax) pace.isSlow = true
   }
@@ -157,7 +158,7 @@ export function createAdaptiveReader(
 
   return {
     all(query, onRead, caller) {
-      const start = runTime.start()
+      const start = time.start()
       const pace = paceOf(query, start.atMs)
       if (pace.isSlow)
         return threads.read(path, { query, bytesMax: Infinity, alongside: null }, caller).then(({ rows }) => rows)
@@ -167,7 +168,7 @@ export function createAdaptiveReader(
       return rows
     },
     page(query) {
-      const start = runTime.start()
+      const start = time.start()
       const { atMs } = start
       const { here, alongside, frequency, visited, offset } = query
       const plain = plainPage(query)
@@ -181,13 +182,13 @@ export function createAdaptiveReader(
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // Each page has its own time limit: statements with ever-changing text are never learned.
       const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, () =>
-        runTime.exceeds(start, slowReadMs),
+        time.exceeds(start, slowReadMs),
       )
       learn(pace, start)
       if (some.isCut) return null
       here?.(some.rows)
       if (!beside || !besidePace) return { ...some, alongside: null }
-      const besideStart = runTime.start()
+      const besideStart = time.start()
       const value = connection.all(beside)[0]?.value
       learn(besidePace, besideStart)
       return { ...some, alongside: value }

@@ -1,8 +1,9 @@
 /** Worker thread for statements that would block the event loop. Knows files and statements only. */
+import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { createLru } from '../../../base/concurrency/lru.ts'
 import { isOutOfHandles } from '../../../base/files/file-handles.ts'
-import { readerFilesMax } from '../../../limits/sqlite.ts'
+import { readerFilesMax, readerThreadNiceness } from '../../../limits/sqlite.ts'
 import { EngineError } from '../../sql/error.ts'
 import type { PageRows } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'
@@ -62,6 +63,9 @@ function forget(path: string): void {
   connections.get(path)?.close()
   connections.delete(path)
 }
+
+// Linux has a priority for each thread; elsewhere it would be that of the process.
+if (process.platform === 'linux') setPriority(readerThreadNiceness)
 
 parentPort?.on('message', (request: ReadRequest | ForgetRequest) => {
   if ('forget' in request) forget(request.forget)
