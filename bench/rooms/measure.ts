@@ -92,14 +92,15 @@ const loadShareMax = 0.95
 const deltaShareMin = 0.9
 
 /** The players of a room together act at least once in every interval of deltas. */
-function isCarried({ p99Ms, unanswered, deltasPerSecond }: PlayFigures): boolean {
-  return p99Ms <= answerBudgetMs && unanswered === 0 && deltasPerSecond >= (1000 / deltaIntervalMs) * deltaShareMin
+function isCarried({ isBatched }: Competitor, { p99Ms, unanswered, deltasPerSecond }: PlayFigures): boolean {
+  const budgetMs = answerBudgetMs + (isBatched ? deltaIntervalMs : 0)
+  return p99Ms <= budgetMs && unanswered === 0 && deltasPerSecond >= (1000 / deltaIntervalMs) * deltaShareMin
 }
 
 /** Repeats a load that was not sustained once, since the machine may have had other work. */
-async function playTwice(play: () => Promise<PlayResult>): Promise<PlayFigures> {
+async function playTwice(competitor: Competitor, play: () => Promise<PlayResult>): Promise<PlayFigures> {
   const first = figuresOf([await play()])
-  if (isCarried(first)) return first
+  if (isCarried(competitor, first)) return first
   const second = figuresOf([await play()])
   return second.p99Ms < first.p99Ms ? second : first
 }
@@ -110,7 +111,7 @@ export async function measureCapacity(folder: string, competitor: Competitor, pl
   const setup = await openSetup(stack, folder, competitor)
   const tryRooms = async (rooms: number): Promise<PlayFigures> => {
     await setup.fill('full', rooms, playersMax)
-    return playTwice(() => setup.play('full', rooms, actionsPerSecond, plan))
+    return playTwice(competitor, () => setup.play('full', rooms, actionsPerSecond, plan))
   }
   let [carried, tooMany] = [0, plan.fullRoomsMax + 1]
   let figures: PlayFigures | null = null
@@ -118,7 +119,7 @@ export async function measureCapacity(folder: string, competitor: Competitor, pl
   while (tooMany - carried > 1) {
     const rooms = Math.min(carried * 2 || 1, Math.floor((carried + tooMany) / 2))
     const found = await tryRooms(rooms)
-    if (isCarried(found)) {
+    if (isCarried(competitor, found)) {
       carried = rooms
       figures = found
     } else {
@@ -143,6 +144,7 @@ export async function measureAlike(folder: string, rooms: number, plan: RoomsPla
   for (const competitor of competitors) {
     const setup = await openSetup(stack, folder, competitor)
     await setup.fill('alike', rooms, playersMax)
+    await setup.play('alike', rooms, actionsPerSecond, { warmupSeconds: 0, seconds: plan.steadySeconds })
     lanes.push({ competitor, setup, rounds: [] })
   }
   for (let round = 0; round < plan.rounds; round++) {
@@ -167,8 +169,8 @@ export async function measureMany(folder: string, competitor: Competitor, plan: 
   await setup.fill('many', rooms, players)
   let last: Many | null = null
   for (const rate of rates) {
-    const figures = await playTwice(() => setup.play('many', rooms, rate, plan))
-    last = { competitor, rate, figures, isCarried: isCarried(figures) }
+    const figures = await playTwice(competitor, () => setup.play('many', rooms, rate, plan))
+    last = { competitor, rate, figures, isCarried: isCarried(competitor, figures) }
     if (last.isCarried) break
   }
   return last as Many

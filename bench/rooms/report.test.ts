@@ -25,7 +25,7 @@ const line = (at: number, rooms: number, limitShare: number | null): Capacity =>
 })
 
 test('the capacity of each competitor is compared with the first one', () => {
-  const { lines } = capacityTable([line(0, 8, 0.9), line(4, 4, 0.9), line(5, 32, null)])
+  const { lines } = capacityTable([line(0, 8, 0.9), line(5, 4, 0.9), line(6, 32, null)])
   expect(lines.map((cells) => [cells[0], cells[1], cells.at(-1)])).toEqual([
     ['Plinth', '8', ''],
     ['Colyseus', '4', '200%'],

@@ -11,6 +11,8 @@ export interface Competitor {
   readonly transport: TransportName
   /** Of the arena in `arena/plinth.config.ts`. */
   readonly namespace: string
+  /** Whether answers to actions are sent with the deltas. */
+  readonly isBatched?: boolean
   readonly start: (folder: string) => Promise<BaselineProcess>
 }
 
@@ -48,6 +50,13 @@ export const competitors: readonly [Competitor, ...Competitor[]] = [
     title: 'Plinth, deltas in MessagePack',
     transport: 'plinth-msgpack',
     namespace: 'arena',
+    start: startRoomsServer,
+  },
+  {
+    title: 'Plinth, MessagePack and batch',
+    transport: 'plinth-batch',
+    namespace: 'arena',
+    isBatched: true,
     start: startRoomsServer,
   },
   {

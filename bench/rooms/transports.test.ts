@@ -19,6 +19,7 @@ test.each<[TransportName, string | Buffer, number]>([
   ['plinth-msgpack', Buffer.from([0x94, 1, 7, 0, 3]), messageKinds.delta],
   ['plinth-msgpack', Buffer.from([0xdc, 0, 20, 1, 7]), messageKinds.delta],
   ['plinth-msgpack', Buffer.from([0x91, 0]), messageKinds.other],
+  ['plinth-batch', Buffer.from([0x94, 1, 7, 0, 3]), messageKinds.delta],
   ['socket-io', '4317[17]', 17],
   ['socket-io', '42["delta",{}]', messageKinds.delta],
   ['socket-io', '42["state",{}]', messageKinds.joined],

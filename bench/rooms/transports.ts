@@ -3,12 +3,12 @@
  * competitors use the same client, so that the cost of a client does not distort the comparison. Deltas are not parsed.
  */
 import { systemClock } from '../../packages/server/src/base/clock.ts'
-import { packedKinds } from '../../packages/server/src/features/rooms/protocol.ts'
+import { packedKinds, type RoomCapability } from '../../packages/server/src/features/rooms/protocol.ts'
 import { createFirstSigningKey } from '../../packages/server/src/features/users/sessions/signing-keys.ts'
 import { createTokens } from '../../packages/server/src/features/users/sessions/tokens.ts'
 import { tokenSecret } from '../setup/processes.ts'
 
-export type TransportName = 'plinth' | 'plinth-msgpack' | 'colyseus' | 'socket-io'
+export type TransportName = 'plinth' | 'plinth-msgpack' | 'plinth-batch' | 'colyseus' | 'socket-io'
 
 /** A player before the socket is open. */
 export interface Seat {
@@ -56,7 +56,7 @@ function packedKind(bytes: Buffer, start: number): number {
   return (head === 0xdc ? long : bytes[start + 1]) === packedKinds.sharedDelta ? messageKinds.delta : messageKinds.other
 }
 
-function createPlinthTransport(encoding: 'json' | 'msgpack'): Transport {
+function createPlinthTransport(encoding: 'json' | 'msgpack', caps: readonly RoomCapability[] = []): Transport {
   const tokens = createTokens(createFirstSigningKey(tokenSecret), systemClock)
   const resultStart = '{"type":"action_result","requestId":"'
   const startOf = { shared: '{"type":"shared_delta"', sync: '{"type":"sync"', result: resultStart }
@@ -66,7 +66,7 @@ function createPlinthTransport(encoding: 'json' | 'msgpack'): Transport {
   return {
     findPath: async ({ namespace, room }) => `/api/room?namespace=${namespace}&id=${room}`,
     begin: ({ player }, send) =>
-      send(JSON.stringify({ type: 'auth', token: tokens.signAccess({ id: player }), encoding })),
+      send(JSON.stringify({ type: 'auth', token: tokens.signAccess({ id: player }), encoding, caps })),
     receive(bytes, start, end, send) {
       if (bytes[start] !== openBrace) return packedKind(bytes, start)
       if (begins(bytes, start, end, startOf.result)) {
@@ -160,9 +160,17 @@ function packedAt(bytes: Buffer, at: number): number | undefined {
   return first === 0xcd ? bytes.readUInt16BE(at + 1) : first
 }
 
-export const createTransport = (name: TransportName): Transport =>
-  name === 'colyseus'
-    ? colyseusTransport
-    : name === 'socket-io'
-      ? socketIoTransport
-      : createPlinthTransport(name === 'plinth' ? 'json' : 'msgpack')
+export function createTransport(name: TransportName): Transport {
+  switch (name) {
+    case 'plinth':
+      return createPlinthTransport('json')
+    case 'plinth-msgpack':
+      return createPlinthTransport('msgpack')
+    case 'plinth-batch':
+      return createPlinthTransport('msgpack', ['batch'])
+    case 'colyseus':
+      return colyseusTransport
+    case 'socket-io':
+      return socketIoTransport
+  }
+}

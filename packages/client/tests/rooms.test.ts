@@ -127,6 +127,36 @@ describeServer('rooms of the client', { config: config as object }, (server) => 
     client.close()
   })
 
+  test('answers that arrive with the changes show no prediction twice, and survive a lost connection', async () => {
+    const sockets: WebSocket[] = []
+    class Tracked extends WebSocket {
+      constructor(url: string | URL) {
+        super(url)
+        sockets.push(this)
+      }
+    }
+    const options = { storage: memoryStorage(), WebSocket: Tracked }
+    const client = createClient<typeof config>(server.url, [auth, rooms], options)
+    await client.auth.signInAnonymously()
+    const room = client.room('board', 'batch', { batch: true })
+    await room.join()
+    room.predict('add', (shared, _, { by }) => {
+      shared.count += by
+    })
+    const seen: number[] = []
+    const stop = room.shared.subscribe(() => seen.push(room.shared.current.count))
+    const send = () => room.send('add', { by: 1 })
+    expect((await Promise.all([send(), send(), send()])).map(({ count }) => count)).toEqual([1, 2, 3])
+    await changed(room.shared, () => room.shared.current.count === 3)
+    stop()
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b))
+    const answers = [send(), send()]
+    sockets.at(-1)?.close()
+    expect((await Promise.all(answers)).map(({ count }) => count)).toEqual([4, 5])
+    await changed(room.shared, () => room.shared.current.count === 5)
+    client.close()
+  })
+
   test('messages, signals and presence reach the other members', async () => {
     const one = await enter(server, 'talk')
     const two = await enter(server, 'talk')

@@ -12,6 +12,7 @@ import { later } from '../core/later.ts'
 import { createListeners } from '../core/listeners.ts'
 import { queryString } from '../core/request.ts'
 import { type Message, ReconnectingSocket } from '../core/socket.ts'
+import type { RoomOptions } from '../types/rooms.ts'
 import { Actions, type Predictor } from './actions.ts'
 import { applyDelta, freeze, type State } from './state.ts'
 import { StateMirror } from './state-mirror.ts'
@@ -51,9 +52,9 @@ export class Room {
   #error: PlinthError | undefined
   #joining: Deferred<void> | undefined
 
-  constructor(core: Core, namespace: string, id: string) {
+  constructor(core: Core, namespace: string, id: string, { batch }: RoomOptions = {}) {
     this.#socket = new ReconnectingSocket(core, `/api/room${queryString({ namespace, id })}`, {
-      auth: { caps: ['resume', 'multi'] },
+      auth: { caps: batch ? ['resume', 'multi', 'batch'] : ['resume', 'multi'] },
       onReady: () => {
         const lastSharedVersion = this.shared.version
         const lastPlayerVersion = this.player.version

@@ -7,7 +7,7 @@ import type { Offline } from './offline.ts'
 import type { RequestOptions } from './options.ts'
 import type { Push } from './push.ts'
 import type { Database } from './records.ts'
-import type { RoomOf } from './rooms.ts'
+import type { RoomOf, RoomOptions } from './rooms.ts'
 
 export interface Client<Config = unknown, Declared = unknown> extends Functions<Declared> {
   readonly url: string
@@ -20,7 +20,11 @@ export interface Client<Config = unknown, Declared = unknown> extends Functions<
   request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<T>
   readonly auth: Auth
   files(bucket: BucketName<Config>): Bucket
-  room<const Namespace extends RoomNamespace<Config>>(namespace: Namespace, id: string): RoomOf<Config, Namespace>
+  room<const Namespace extends RoomNamespace<Config>>(
+    namespace: Namespace,
+    id: string,
+    options?: RoomOptions,
+  ): RoomOf<Config, Namespace>
   readonly push: Push<PushTopic<Config>>
   /** Of the feature `persist`. */
   readonly offline: Offline

@@ -75,6 +75,12 @@ export interface SignalSender {
   readonly serverSent: boolean
 }
 
+/** How a client uses a room. Those of its first call of `room` count. */
+export interface RoomOptions {
+  /** Receives the answers to actions with the next change, up to 50 ms later: for games with many actions a second. */
+  batch?: boolean
+}
+
 export type RoomStatus = 'closed' | 'joining' | 'joined' | 'reconnecting'
 
 export interface Room<Actions = Untyped> {

@@ -106,6 +106,9 @@ export const packedPathsMax = 4096
 export const packedPathCharsMax = 256 * KiB
 /** Interval of deltas and messages (ROOM-DELTA-4). */
 export const roomTickMs = 50
+/** Answers of a socket that wait for the next tick, and the characters of one; more or longer ones are sent at once. */
+export const roomAnswersWaitingMax = 64
+export const roomWaitingAnswerCharsMax = KiB
 /** Versions reserved ahead, so that none repeats after a crash: eight minutes of ticks without a save. */
 export const roomVersionsReserved = 10_000
 /** A journal below this size needs no snapshot; above it, it can grow to the size of the snapshot. */

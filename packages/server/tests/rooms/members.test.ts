@@ -269,5 +269,62 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       expect(frames.some(Array.isArray)).toBe(true)
       for (const client of [ann, bob]) await client.close()
     })
+
+    const batching: readonly (readonly [string, Readonly<Record<string, unknown>>])[] = [
+      ['JSON', { caps: ['batch'] }],
+      ['JSON and several messages in a frame', { caps: ['batch', 'multi'] }],
+      ['MessagePack', { caps: ['batch'], encoding: 'msgpack' }],
+    ]
+
+    for (const [name, auth] of batching)
+      test(`[ROOM-CAPS-3] with batch and ${name}, answers are sent in order, and before the deltas`, async () => {
+        const id = newRoomId()
+        const ann = await enter(server, 'ann', { id, auth })
+        // Two sockets, so that deltas are published to all at once.
+        const other = await enter(server, 'bob', { id, auth })
+        for (const client of [ann, other]) client.send({ type: 'join' })
+        const sent = [
+          ann.begin('assign', { path: ['a'], value: 1 }),
+          ann.begin('fail', 'nonsense'),
+          ann.begin('own', { key: 'hand', value: 'queen' }),
+        ]
+        const messages: Message[] = []
+        const isOwn = ({ type }: Message): boolean => type === 'player_delta'
+        while (!messages.some(isOwn)) messages.push(...[await ann.next()].flat())
+        const positionOf = (isIt: (message: Message) => boolean): number => messages.findIndex(isIt)
+        const [first, second, third] = sent.map((requestId) =>
+          positionOf((message) => message.requestId === requestId),
+        ) as [number, number, number]
+        expect(first).toBeGreaterThan(-1)
+        expect(first).toBeLessThan(second)
+        expect(second).toBeLessThan(third)
+        // The delta follows the answer, as without the capability.
+        expect(third).toBeLessThan(positionOf(isOwn))
+        expect(messages[second]).toMatchObject({ type: 'action_error', code: 'ACTION_FAILED' })
+        for (const client of [ann, other]) await client.close()
+      })
+
+    test('[ROOM-CAPS-3] with batch a client that leaves still receives its answers', async () => {
+      const ann = await join(server, 'ann', { id: newRoomId(), auth: { caps: ['batch'] } })
+      const sent = [ann.begin('echo', 1), ann.begin('echo', 2)]
+      ann.send({ type: 'leave' })
+      for (const [at, requestId] of sent.entries())
+        expect(await ann.nextOf('action_result')).toMatchObject({ requestId, result: at + 1 })
+      expect((await ann.closed).code).toBe(4005)
+    })
+
+    test('[ROOM-CAPS-3, ROOM-ACT-3] with batch an answer lost with the connection is sent again after resume', async () => {
+      const id = newRoomId()
+      const auth = { caps: ['batch', 'resume'] }
+      const [ann, bob] = [await join(server, 'ann', { id, auth }), await join(server, 'bob', { id })]
+      ann.begin('count', {}, 'lost')
+      await ann.close()
+      const { epoch, sharedVersion: lastSharedVersion, playerVersion: lastPlayerVersion } = ann.sync
+      const back = await join(server, 'ann', { id, auth, join: { epoch, lastSharedVersion, lastPlayerVersion } })
+      expect(back.sync.type).toBe('resumed')
+      expect(await back.act('count', {}, 'lost')).toMatchObject({ type: 'action_result', result: 1 })
+      expect(await back.act('count')).toMatchObject({ result: 2 })
+      for (const client of [back, bob]) await client.close()
+    })
   })
 })

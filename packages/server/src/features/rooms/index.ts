@@ -218,8 +218,11 @@ class Rooms implements RoomsFeature {
   private async prepare(): Promise<void> {
     await this.deps.databases.load()
     await preparePlatformTables(this.tables.database, roomsNamespace, 'rooms', roomTableSteps)
-    const { engine } = this
-    const ticks = setInterval(() => engine.tick(), roomTickMs)
+    const { engine, localMembers } = this
+    const ticks = setInterval(() => {
+      localMembers.sendAnswers()
+      engine.tick()
+    }, roomTickMs)
     const sweeps = setInterval(() => {
       engine.sweep().catch((error) => this.deps.log.error('room.sweep_failed', { error }))
     }, roomSweepMs)

@@ -15,8 +15,9 @@ import type {
 
 /**
  * `resume`: `join` may recover missed deltas. `multi`: the server may send several messages in one frame, as an array.
+ * `batch`: the server sends the answers to actions just before the deltas, every 50 milliseconds, instead of at once.
  */
-export type RoomCapability = 'resume' | 'multi'
+export type RoomCapability = 'resume' | 'multi' | 'batch'
 
 /**
  * How messages are encoded. `json`: every message is JSON in a text frame. `msgpack`: the most frequent messages are

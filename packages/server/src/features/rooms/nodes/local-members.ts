@@ -8,14 +8,14 @@ import type { RoomText } from '../engine/messages/messages.ts'
 import { type RoomKey, roomName } from '../engine/ports.ts'
 import type { RoomServerMessage } from '../protocol.ts'
 import { type Frame, PackedDeltas } from './packed-deltas.ts'
+import { type AnsweredSocket, WaitingAnswers } from './waiting-answers.ts'
 
 /** How a socket receives messages: one in a frame, several in a frame as an array, or shared deltas in MessagePack. */
 export type Delivery = 'plain' | 'multi' | 'packed'
 
 /** A socket and the room that it was opened for. */
-export interface RoomSocket {
+export interface RoomSocket extends AnsweredSocket {
   readonly connection: Connection<RoomServerMessage>
-  readonly key: RoomKey
   delivery: Delivery
   /** Whether the room was notified that the socket is slow, and not yet that it has drained. */
   isSlow: boolean
@@ -23,6 +23,8 @@ export interface RoomSocket {
 
 export interface LocalMembers {
   enter(socket: RoomSocket): void
+  /** Lets the answers to actions of a socket wait for the next tick. */
+  batch(socket: RoomSocket): void
   leave(socket: RoomSocket): void
   find(connectionId: string): RoomSocket | null
   send(socket: RoomSocket, texts: readonly RoomText[]): void
@@ -30,6 +32,8 @@ export interface LocalMembers {
   unfollow(key: RoomKey, socket: RoomSocket): void
   /** Sends to all sockets that follow the room except those in `except`. */
   publish(key: RoomKey, texts: readonly RoomText[], except?: readonly string[]): void
+  /** Sends the answers that wait. Called before each tick: the runtime writes them together with its deltas. */
+  sendAnswers(): void
   /** Removes all followers of the room. */
   unfollowAll(key: RoomKey): void
 }
@@ -52,15 +56,39 @@ interface Followers {
 
 const topicOf = (key: RoomKey, { delivery }: RoomSocket): string => `room-${delivery}:${roomName(key)}`
 
+/** Of the answers of one socket. */
+const ownTopicOf = ({ connection }: RoomSocket): string => `room-socket:${connection.id}`
+
 const allOf = ({ sockets: { plain, multi, packed } }: Followers): RoomSocket[] => [...plain, ...multi, ...packed]
 
 /** One frame with all of the messages, for clients with the capability `multi`. */
 const asFrame = (texts: readonly RoomText[]): RoomText =>
   texts.length === 1 ? (texts[0] as RoomText) : (`[${texts.join()}]` as RoomText)
 
+/** How to send a frame to all sockets of a group; null for an empty group. */
+function publisherOf(
+  key: RoomKey,
+  group: ReadonlySet<RoomSocket>,
+  publish: LocalMembersDeps['publish'],
+): ((frame: Frame) => void) | null {
+  const [only] = group
+  if (!only) return null
+  if (group.size === 1)
+    return (frame) => (typeof frame === 'string' ? only.connection.send(frame) : only.connection.sendBytes(frame))
+  const topic = topicOf(key, only)
+  return (frame) => publish(topic, frame)
+}
+
 export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): LocalMembers {
   const sockets = new Map<string, RoomSocket>()
   const rooms = new Map<string, Followers>()
+  const waiting = new WaitingAnswers<RoomSocket>((socket, answers) => {
+    const topic = ownTopicOf(socket)
+    // What is published in one turn of the event loop is written at once, in order.
+    if (socket.delivery === 'multi') publish(topic, asFrame(answers))
+    else for (const text of answers) publish(topic, text)
+    checkBacklog(socket)
+  })
 
   function checkBacklog(socket: RoomSocket): void {
     if (socket.isSlow || socket.connection.buffered <= socketSlowBytes) return
@@ -69,32 +97,28 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
   }
 
   function send(socket: RoomSocket, texts: readonly RoomText[]): void {
-    if (texts.length === 0) return
+    const [first] = texts
+    if (first === undefined) return
+    if (socket.answers) {
+      if (waiting.add(socket, socket.answers, first)) return
+      waiting.sendOf(socket)
+    }
     if (socket.delivery === 'multi') socket.connection.send(asFrame(texts))
     else for (const text of texts) socket.connection.send(text)
     checkBacklog(socket)
   }
 
-  /** How to send a frame to all sockets of a group; null for an empty group. */
-  function publisherOf(key: RoomKey, group: ReadonlySet<RoomSocket>): ((frame: Frame) => void) | null {
-    const [only] = group
-    if (!only) return null
-    if (group.size === 1)
-      return (frame) => (typeof frame === 'string' ? only.connection.send(frame) : only.connection.sendBytes(frame))
-    const topic = topicOf(key, only)
-    return (frame) => publish(topic, frame)
-  }
-
   function publishToAll(key: RoomKey, followers: Followers, texts: readonly RoomText[]): void {
     const { sockets: groups, deltas } = followers
-    const toPlain = publisherOf(key, groups.plain)
+    const toPlain = publisherOf(key, groups.plain, publish)
     if (toPlain) for (const text of texts) toPlain(text)
-    publisherOf(key, groups.multi)?.(asFrame(texts))
-    const toPacked = publisherOf(key, groups.packed)
+    publisherOf(key, groups.multi, publish)?.(asFrame(texts))
+    const toPacked = publisherOf(key, groups.packed, publish)
     if (toPacked) for (const text of texts) deltas?.send(text, toPacked)
   }
 
   function unfollow(key: RoomKey, socket: RoomSocket): void {
+    waiting.sendOf(socket)
     const name = roomName(key)
     const followers = rooms.get(name)
     if (!followers) return
@@ -106,6 +130,10 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
 
   return {
     enter: (socket) => void sockets.set(socket.connection.id, socket),
+    batch(socket) {
+      socket.answers = []
+      socket.connection.subscribe(ownTopicOf(socket))
+    },
     leave(socket) {
       unfollow(socket.key, socket)
       sockets.delete(socket.connection.id)
@@ -129,8 +157,10 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
     },
     unfollow,
     publish(key, texts, except = []) {
-      const followers = rooms.get(roomName(key))
+      const name = roomName(key)
+      const followers = rooms.get(name)
       if (!followers || texts.length === 0) return
+      waiting.sendOfRoom(name)
       if (except.length > 0) {
         const left = new Set(except)
         for (const socket of allOf(followers)) if (!left.has(socket.connection.id)) send(socket, texts)
@@ -142,6 +172,7 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
       followers.unchecked = 0
       for (const socket of allOf(followers)) checkBacklog(socket)
     },
+    sendAnswers: () => waiting.sendAll(),
     unfollowAll(key) {
       const followers = rooms.get(roomName(key))
       if (!followers) return

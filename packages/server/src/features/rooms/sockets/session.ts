@@ -35,7 +35,7 @@ type Reject = (code: RoomErrorCode, message: string) => void
 
 const notJoined = ['NOT_JOINED', 'Join the room first'] as const
 const overloaded = ['RATE_LIMITED', 'The room is overloaded; retry later'] as const
-const capabilities: readonly RoomCapability[] = ['resume', 'multi']
+const capabilities: readonly RoomCapability[] = ['resume', 'multi', 'batch']
 const encodings: readonly RoomEncoding[] = ['json', 'msgpack']
 
 export class RoomSession implements SocketHandler<RoomServerMessage> {
@@ -48,7 +48,7 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     private readonly key: RoomKey,
     private readonly deps: SessionDeps,
   ) {
-    this.socket = { connection, key, delivery: 'plain', isSlow: false }
+    this.socket = { connection, key, delivery: 'plain', answers: null, isSlow: false }
     deps.localMembers.enter(this.socket)
   }
 
@@ -79,6 +79,7 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     const grantable = isPacked ? capabilities.filter((name) => name !== 'multi') : capabilities
     this.granted = new Set(grantable.filter((name) => Array.isArray(caps) && caps.includes(name)))
     this.socket.delivery = isPacked ? 'packed' : this.granted.has('multi') ? 'multi' : 'plain'
+    if (this.granted.has('batch')) this.deps.localMembers.batch(this.socket)
     const granted = this.granted.size > 0 ? { caps: [...this.granted] } : {}
     return { connectionId, ...granted, ...(isPacked ? { encoding } : {}) }
   }
