@@ -58,7 +58,7 @@ export function callEndpoint(
     const recheck = isChecked ? () => authenticateAgain(parts, prepared.endpoint, context) : null
     const viewed = viewedUser(caller)
     const answer = (): Reply | Promise<Reply> => runEndpoint(prepared, context, recheck, parts)
-    const runNow = (): Reply | Promise<Reply> => (viewed ? naming(viewed, answer) : answer())
+    const runNow = (): Reply | Promise<Reply> => (viewed ? withViewedHeaders(viewed, answer) : answer())
     if (isExpensive === undefined) return runNow()
     const waitForAdmission = () => admit(parts.admission, context)
     if (isExpensive === 'by query') context.admit = waitForAdmission
@@ -70,7 +70,7 @@ export function callEndpoint(
 }
 
 /** The reply or the refusal with the headers that name the user. */
-async function naming(viewed: ViewedUser, answer: () => Reply | Promise<Reply>): Promise<Reply> {
+async function withViewedHeaders(viewed: ViewedUser, answer: () => Reply | Promise<Reply>): Promise<Reply> {
   const headers = viewedHeaders(viewed)
   try {
     const reply = await answer()
@@ -88,7 +88,7 @@ const viewedUser = (caller: Caller): ViewedUser | undefined =>
  * answers so. The scopes of the administrator were checked before, so that it shows nothing more. Throws 404 if the
  * user has been disabled or deleted.
  */
-function seenCall(endpoint: Endpoint, call: OpenCall): OpenCall {
+function callAsViewed(endpoint: Endpoint, call: OpenCall): OpenCall {
   const viewed = endpoint.answersViewedUser && viewedUser(call.caller)
   if (!viewed) return call
   if (!viewed.caller) throw notFound('User')
@@ -112,7 +112,7 @@ export function runEndpoint(
     if (dashboard && typeof requiresRecentSignIn === 'function' && requiresRecentSignIn(call.body))
       requireRecentAdministrator(caller, dashboard.now())
     call.trace?.enter('handle')
-    if (!audit || !isAudited(endpoint, call, caller)) return endpoint.handle(seenCall(endpoint, call))
+    if (!audit || !isAudited(endpoint, call, caller)) return endpoint.handle(callAsViewed(endpoint, call))
     return audit.record({ caller, endpoint, call }, () => endpoint.handle(call))
   }
   authorize(endpoint, call.caller, call.params)
