@@ -6,6 +6,8 @@ import { KiB, MiB } from './units.ts'
 export const statementCacheEntriesMax = 500
 /** Texts of conditions kept per table: those of its rules for users and for anonymous callers, and a few filters. */
 export const conditionShapesMax = 8
+/** Parsed sorts kept per table: those of its lists, of which an application has a few. */
+export const sortTextsMax = 32
 /** Maximum operations in one commit; bounds how long a group blocks the event loop. */
 export const groupCommitOperationsMax = 256
 /** Maximum queued writes; beyond it a write is rejected with 503. */

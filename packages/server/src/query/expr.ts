@@ -39,15 +39,33 @@ export const never: Expr = Object.freeze({ kind: 'const', value: false })
 /** Whether a tree is the constant false. */
 export const isNever = (expr: Expr): boolean => expr.kind === 'const' && !expr.value
 
-/** AND with constant folding, so that `and(always, x)` is `x` and a denying rule stays recognizable as `never`. */
+/** Whether two comparisons with constants are the same. */
+function isSameComparison(one: Expr, other: Expr): boolean {
+  if (one.kind === 'null') return other.kind === 'null' && one.field === other.field && one.negated === other.negated
+  if (one.kind !== 'compare' || other.kind !== 'compare' || typeof one.value === 'object') return false
+  return one.field === other.field && one.op === other.op && one.value === other.value
+}
+
+/** Without each `a OR b` beside an `a`: a rule "published or one's own" beside a filter for what is published. */
+function withoutImplied(parts: readonly Expr[]): readonly Expr[] {
+  const isRequired = (one: Expr): boolean => parts.some((part) => isSameComparison(one, part))
+  const isImplied = (part: Expr): boolean => part.kind === 'or' && part.of.some(isRequired)
+  return parts.some(isImplied) ? parts.filter((part) => !isImplied(part)) : parts
+}
+
+/**
+ * AND with constant folding, so that `and(always, x)` is `x` and a denying rule stays recognizable as `never`. Leaves
+ * out alternatives of which the other parts require one.
+ */
 export function allOf(parts: readonly Expr[]): Expr {
-  const kept: Expr[] = []
+  const given: Expr[] = []
   for (const part of parts) {
     if (part.kind === 'const') {
       if (!part.value) return never
-    } else if (part.kind === 'and') kept.push(...part.of)
-    else kept.push(part)
+    } else if (part.kind === 'and') given.push(...part.of)
+    else given.push(part)
   }
+  const kept = withoutImplied(given)
   if (kept.length === 0) return always
   return kept.length === 1 ? (kept[0] as Expr) : { kind: 'and', of: kept }
 }

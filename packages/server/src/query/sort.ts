@@ -1,6 +1,8 @@
 /** Parses the `sort` parameter against a table. Every sort ends with `id`, which makes the order total. */
+import { createLru, type Lru } from '../base/concurrency/lru.ts'
 import { invalidField } from '../errors.ts'
 import { sortFieldsMax } from '../limits/api.ts'
+import { sortTextsMax } from '../limits/sqlite.ts'
 import { findFieldType, type TableView } from './filter.ts'
 import type { Circle } from './geo/area.ts'
 import { type Nearby, nowhere } from './geo/nearby.ts'
@@ -71,12 +73,38 @@ function parseKey(view: TableView, field: string, descending: boolean, nearby: N
   return { field, descending, nullable: !view.table.fields.get(field)?.required }
 }
 
+/** Sorts by their texts, with and without hidden fields. Distances depend on the filter and are not among them. */
+interface KnownSorts {
+  readonly all: Lru<string, Sort>
+  readonly visible: Lru<string, Sort>
+}
+
+const knownSorts = new WeakMap<Table, KnownSorts>()
+
+function knownSortsOf({ table, showsHidden }: TableView): Lru<string, Sort> {
+  let known = knownSorts.get(table)
+  if (!known) {
+    known = { all: createLru(sortTextsMax), visible: createLru(sortTextsMax) }
+    knownSorts.set(table, known)
+  }
+  return showsHidden ? known.all : known.visible
+}
+
 /**
- * Parses `a:asc,b:desc` (a bare name ascends). Throws 400 on unknown, hidden, repeated or unordered fields, and for a
- * distance from nowhere.
+ * Parses `a:asc,b:desc` (a bare name ascends); equal texts have the same `Sort`, except by distance. Throws 400 on
+ * unknown, hidden, repeated or unordered fields, and for a distance from nowhere.
  */
 export function parseSort(view: TableView, text: string | undefined, nearby: Nearby = nowhere): Sort {
   if (text === undefined) return defaultSort
+  const knownTexts = knownSortsOf(view)
+  const known = knownTexts.get(text)
+  if (known) return known
+  const sort = parseKeys(view, text, nearby)
+  if (!sort.some(({ from }) => from)) knownTexts.set(text, sort)
+  return sort
+}
+
+function parseKeys(view: TableView, text: string, nearby: Nearby): Sort {
   const keys: SortKey[] = []
   for (const { name, descending } of parseSortNames(text)) {
     const key = parseKey(view, name, descending, nearby)

@@ -13,7 +13,7 @@ import type { Sql, Transaction } from '../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../engines/sql/sql-text.ts'
 import { openSqlite } from '../engines/sqlite/sqlite.ts'
 import { orderBy, segmentsAfter } from './cursor.ts'
-import type { Expr } from './expr.ts'
+import { allOf, anyOf, type Expr } from './expr.ts'
 import { parseCircle } from './geo/area.ts'
 import { boxed, circle, inArea, location, polygon } from './geo/random-areas.ts'
 import { findLocation, type LonLat } from './geo/sphere.ts'
@@ -232,6 +232,15 @@ const engines: Readonly<Record<string, () => Promise<Bench>>> = {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const byId = sql`"id"`
+
+test('alternatives of which one is required are left out, without effect on what is selected', () => {
+  const a: Expr = { kind: 'compare', field: 'b', op: '==', value: true }
+  const b: Expr = { kind: 'null', field: 's', negated: true }
+  expect(allOf([anyOf([a, b]), a])).toEqual(a)
+  const parts = fc.array(treeOf(fc.constantFrom<Expr>(a, b, { ...a, value: false })), { maxLength: 4 })
+  const isSame = (row: Row, of: Expr[]) => matches(allOf(of), row) === of.every((part) => matches(part, row))
+  fc.assert(fc.property(declaredRow, parts, isSame), { numRuns: 1000 })
+})
 
 describe.each(Object.keys(engines))('the expression tree on %s', (engine) => {
   let bench: Bench

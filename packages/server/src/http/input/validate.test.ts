@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { ApiError } from '../../errors.ts'
-import { validate } from './validate.ts'
+import { flagParam, integerParam, listParam, textParam } from './query-schema.ts'
+import { createQueryReader, validate } from './validate.ts'
 
 function refusal(schema: z.ZodType, input: unknown) {
   try {
@@ -93,5 +94,46 @@ describe('validate', () => {
   test('the size of an error is limited for any input', () => {
     const input = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`f${index}`, 1]))
     expect(Object.keys(codes(z.strictObject({}), input))).toHaveLength(100)
+  })
+})
+
+describe('a query reader', () => {
+  const shape = { text: textParam(''), list: listParam(''), limit: integerParam({ max: 10 }), flag: flagParam('') }
+  const optional = z.object(shape)
+  const required = z.object({ ...shape, key: z.string() })
+  const checked = z.object(shape).refine(({ text, list }) => text === undefined || list === undefined, 'not both')
+  const queries = [
+    '',
+    'text=a',
+    'list=["a","b"]&flag=1',
+    'limit=3&key=x',
+    'limit=x&flag=2',
+    'text=a&list=b',
+    'key=',
+    '?=',
+  ]
+
+  test('reads what the schema reads of all parameters', () => {
+    for (const schema of [optional, required, checked])
+      for (const query of queries) {
+        const parameters = Object.fromEntries(new URLSearchParams(query))
+        const isKnown = Object.keys(parameters).every((name) => name in schema.shape)
+        const read = (reading: () => unknown): unknown => {
+          try {
+            return reading()
+          } catch (error) {
+            return (error as ApiError).body()
+          }
+        }
+        const result = read(() => createQueryReader(schema as z.ZodType)(query))
+        if (isKnown) expect(result).toEqual(read(() => validate(schema as z.ZodType, parameters)))
+        else expect(result).toMatchObject({ code: 400 })
+      }
+  })
+
+  test('no request changes what another reads', () => {
+    const read = createQueryReader(optional)
+    expect(read('limit=3')).toMatchObject({ limit: 3 })
+    expect(read('text=a').limit).toBeUndefined()
   })
 })

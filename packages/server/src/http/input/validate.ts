@@ -40,16 +40,37 @@ export function createParameterReader<T>(
 ): (parameters: Readonly<Record<string, string>>) => T {
   const schema = builtSchema(declared)
   if (allowsUnknown) return (parameters) => validate(schema, parameters)
-  const known = namesOf(schema)
+  const shape = shapeOf(schema)
+  const known = new Set(Object.keys(shape))
+  const { checks = [] } = schema.def as { readonly checks?: readonly unknown[] }
+  const without = checks.length > 0 ? null : schema.safeParse({})
   return (parameters) => {
     checkKnown(parameters, known)
-    return validate(schema, parameters)
+    return (without?.success ? parseGiven(shape, parameters, without.data) : null) ?? validate(schema, parameters)
   }
 }
 
-function namesOf(schema: z.ZodType): ReadonlySet<string> {
+function shapeOf(schema: z.ZodType): Readonly<Record<string, z.ZodType>> {
   if (!(schema instanceof z.ZodObject)) throw new Error('The query of an endpoint must be an object schema')
-  return new Set(Object.keys(schema.shape))
+  return schema.shape as Readonly<Record<string, z.ZodType>>
+}
+
+/**
+ * Parses the few parameters that are given, each by its own schema, where the object has no checks of its own. Null if
+ * one is invalid. `without` is the result without parameters.
+ */
+function parseGiven<T>(
+  shape: Readonly<Record<string, z.ZodType>>,
+  parameters: Readonly<Record<string, string>>,
+  without: T,
+): T | null {
+  const parsed = { ...without } as Record<string, unknown>
+  for (const name in parameters) {
+    const result = (shape[name] as z.ZodType).safeParse(parameters[name])
+    if (!result.success) return null
+    parsed[name] = result.data
+  }
+  return parsed as T
 }
 
 /** Names that other APIs use for a parameter, for suggestions beyond typing errors. */

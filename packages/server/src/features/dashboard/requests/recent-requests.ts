@@ -120,11 +120,17 @@ const shownParameters: ReadonlySet<string> = new Set([
 
 function redact(queryString: string): string {
   if (queryString === '') return ''
-  const parameters = queryString.split('&').map((pair) => {
-    const name = pair.split('=', 1)[0] ?? ''
-    return shownParameters.has(name) ? pair : `${name}=…`
-  })
-  return parameters.join('&').slice(0, recentRequestCharsMax)
+  let shown = ''
+  for (let start = 0; start <= queryString.length && shown.length < recentRequestCharsMax; ) {
+    const ampersand = queryString.indexOf('&', start)
+    const end = ampersand < 0 ? queryString.length : ampersand
+    const equals = queryString.indexOf('=', start)
+    const name = queryString.slice(start, equals < 0 || equals > end ? end : equals)
+    const pair = shownParameters.has(name) ? queryString.slice(start, end) : `${name}=…`
+    shown += start === 0 ? pair : `&${pair}`
+    start = end + 1
+  }
+  return shown.slice(0, recentRequestCharsMax)
 }
 
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000

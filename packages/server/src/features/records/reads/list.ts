@@ -25,7 +25,7 @@ import type { Nearby } from '../../../query/geo/nearby.ts'
 import { parseSort, reverseSort, type Sort, type SortValue, sortValues } from '../../../query/sort.ts'
 import type { ReadSamples } from '../advice/read-samples.ts'
 import type { TableCall } from '../resolve-table.ts'
-import type { RecordRow } from '../rows.ts'
+import type { RecordRow, TableRows } from '../rows.ts'
 import type { FoundRows } from '../search/found-rows.ts'
 import type { Totals } from '../totals/totals.ts'
 import { isRecordId } from '../writes/input.ts'
@@ -114,7 +114,16 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
   return listPage(call, selection, window, deps)
 }
 
-const orderOf = ({ backEnd, table }: TableCall, sort: Sort): SqlText => sql` ORDER BY ${orderBy(backEnd, table, sort)}`
+const orders = new WeakMap<TableRows, WeakMap<Sort, SqlText>>()
+
+/** Built once per sort: equal texts have the same. */
+function orderOf({ backEnd, table, rows }: TableCall, sort: Sort): SqlText {
+  const known = orders.get(rows) ?? new WeakMap<Sort, SqlText>()
+  orders.set(rows, known)
+  const order = known.get(sort) ?? sql` ORDER BY ${orderBy(backEnd, table, sort)}`
+  known.set(sort, order)
+  return order
+}
 
 function listPage(call: TableCall, selection: Selection, window: Window, { totals, limits }: ListDeps): Promise<Reply> {
   const { condition, sort, reader, nearby } = selection
