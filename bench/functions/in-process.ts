@@ -16,12 +16,13 @@ HostPool.prototype.load = async function (entry, check) {
   return load.call(this, entry, check)
 }
 
-HostPool.prototype.invoke = async ({ input }: Invocation): Promise<InvocationResult> => {
+HostPool.prototype.invoke = async ({ input, context }: Invocation): Promise<InvocationResult> => {
   if (!code) throw new Error('No code is loaded')
   const ctx = {} as AnyContext
   const outcome = await runBefore(JSON.parse(JSON.stringify(input)) as BeforeInput, {
     functions: code.functions,
     ctx,
+    caller: { kind: context.callerKind ?? 'anonymous', auth: context.auth },
     failureOf(error) {
       throw error
     },

@@ -107,10 +107,8 @@ async function runRuleSource(
       name: 'shadow',
       input: auths,
       context: {
-        invocationId: 'shadow',
         auth: null,
         callerKind: 'service',
-        hasCaller: false,
         nowMs: Date.now(),
         idempotencyKey: 'shadow',
         secrets: {},

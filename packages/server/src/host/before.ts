@@ -12,20 +12,20 @@ function frozen<Value>(value: Value): Value {
   return Object.freeze(value)
 }
 
-class HookError extends Error {
+/** A hook that failed, and what it threw. */
+class HookFailure {
   constructor(
     readonly hook: string,
-    override readonly cause: unknown,
-  ) {
-    super('A hook failed')
-  }
+    readonly cause: unknown,
+  ) {}
 }
 
 export interface BeforeParts {
   readonly functions: ReadonlyMap<string, Exported>
   readonly ctx: AnyContext
+  readonly caller: { readonly kind: 'anonymous' | 'user' | 'service'; readonly auth: object | null }
   readonly failureOf: FailureOf
-  /** Called with the index among the hooks of the input before code runs that may not return. */
+  /** Called with the index among all hooks of the input before code runs that may not return. */
   readonly onStep: (step: number) => void
 }
 
@@ -80,40 +80,42 @@ export function resultOf(hook: string, row: Row, returned: unknown): BeforeResul
   return { hook, changed, removed }
 }
 
-/** What the hooks return; null if that is nothing. */
+/** What the hooks return, null if that is nothing; or the first failure. */
 async function runHooks(
   { hooks, event }: BeforeCall,
-  caller: BeforeInput['caller'],
-  { functions, ctx }: BeforeParts,
+  { functions, ctx, caller }: BeforeParts,
   steps: ReturnType<typeof createSteps>,
-): Promise<BeforeResult | null> {
-  let result: { readonly hook: string; readonly returned: unknown } | null = null
+): Promise<BeforeResult | HookFailure | null> {
+  let result: BeforeResult | null = null
   let { row } = event
-  for (const hook of hooks)
+  for (const [index, hook] of hooks.entries())
     try {
       const declared = functions.get(hook) as BeforeFunction
       steps.begin(hook)
       // A change in place would be lost: it is an error here.
       const returned: unknown = await declared.run({ ...event, row: frozen(row), caller }, ctx)
       if (returned === undefined || returned === null) continue
-      if (typeof returned === 'object' && !Array.isArray(returned)) row = { ...returned }
-      result = { hook, returned }
+      result = resultOf(hook, event.row, returned)
+      const isLast = index === hooks.length - 1
+      if (!isLast && typeof returned === 'object' && !Array.isArray(returned)) row = { ...returned }
     } catch (error) {
-      throw new HookError(hook, error)
+      return new HookFailure(hook, error)
     } finally {
       steps.end(hook)
     }
-  return result && resultOf(result.hook, event.row, result.returned)
+  return result
 }
 
 /** Runs the hooks of all events at once. If some fail, the outcome is the failure of the first event that did. */
-export async function runBefore({ hooks, calls, caller }: BeforeInput, parts: BeforeParts): Promise<BeforeOutcome> {
+export async function runBefore(calls: BeforeInput, parts: BeforeParts): Promise<BeforeOutcome> {
+  const [only] = calls
+  const hooks = only && calls.length === 1 ? only.hooks : [...new Set(calls.flatMap((call) => call.hooks))]
   const steps = createSteps(hooks, parts.onStep)
-  const outcomes = await Promise.allSettled(calls.map((call) => runHooks(call, caller, parts, steps)))
-  for (const [index, one] of outcomes.entries())
-    if (one.status === 'rejected') {
-      const { hook, cause } = one.reason as HookError
-      return { failed: { index, hook, failure: parts.failureOf(cause) } }
-    }
-  return { results: outcomes.map((one) => (one.status === 'fulfilled' ? one.value : null)) }
+  const outcomes = await Promise.all(calls.map((call) => runHooks(call, parts, steps)))
+  const results: (BeforeResult | null)[] = []
+  for (const [index, one] of outcomes.entries()) {
+    if (one instanceof HookFailure) return { failed: { index, hook: one.hook, failure: parts.failureOf(one.cause) } }
+    results.push(one)
+  }
+  return { results }
 }

@@ -91,7 +91,9 @@ export function createContext(parts: ContextParts): AnyContext {
     log(id, level, message, fields)
   // Own members, so that code may copy `ctx`.
   return {
-    ...(given.hasCaller && { db: ((...names: []) => clients().databaseAsCaller(names)) as CallerContext['db'] }),
+    ...(given.callerKind !== null && {
+      db: ((...names: []) => clients().databaseAsCaller(names)) as CallerContext['db'],
+    }),
     service: { db: ((...names: []) => clients().databaseAsService(names)) as CallerContext['db'] },
     auth: given.auth as Context['auth'],
     files: (bucket) => clients().files(bucket),

@@ -15,7 +15,7 @@ import { loadCode } from './load-code.ts'
 import { captureConsole } from './log-lines.ts'
 import { createMailTemplates } from './mail-templates.ts'
 import { createRelayedFetch } from './relayed-fetch.ts'
-import { createRun, type HostedRun, type RunParts } from './run.ts'
+import { createRun, type HostedRun, prepareInputFor, type RunParts } from './run.ts'
 import { answer } from './server-requests.ts'
 
 // Before code is loaded, which may never return. Code is loaded for a server that has lived until then.
@@ -32,7 +32,8 @@ async function load({ entry, url, networks, fetchRelay, sources }: ToHost & { ty
     const outboundFetch =
       fetchRelay === null ? createOutboundFetch({ allow: networks, anyPort: true }) : createRelayedFetch(fetchRelay)
     const mailTemplates = createMailTemplates(join(dirname(entry), 'mail'))
-    parts = { functions: loaded.functions, url, outboundFetch, mailTemplates }
+    const { functions } = loaded
+    parts = { functions, url, outboundFetch, mailTemplates, prepareInput: prepareInputFor(functions) }
     send({ type: 'loaded', manifest: loaded.manifest, sources: loaded.sources })
   } catch (error) {
     if (!(error instanceof LoadError)) throw error

@@ -19,6 +19,8 @@ export interface RunParts {
   readonly url: string
   readonly outboundFetch: typeof fetch
   readonly mailTemplates: MailTemplates
+  /** See `prepareInputFor`. */
+  readonly prepareInput: PrepareInput
 }
 
 /** An invocation that this host has received. */
@@ -44,7 +46,6 @@ export function createRun(message: InvokeMessage, parts: RunParts, events: RunEv
   const signal = (): AbortSignal => controller().signal
   const window = lazy(() => new StreamWindow())
   const refusals = new CallerRefusals()
-  const prepareInput = prepareInputFor(parts.functions)
 
   const end = (last: FromInvocation): void => (isAlone() ? sendNow : send)(last)
 
@@ -52,7 +53,7 @@ export function createRun(message: InvokeMessage, parts: RunParts, events: RunEv
     try {
       const declared = parts.functions.get(name)
       if (!declared) throw new Error(`There is no function ${name}`)
-      const { url, outboundFetch, mailTemplates } = parts
+      const { url, outboundFetch, mailTemplates, prepareInput } = parts
       const ctx = createContext({
         id,
         given,
@@ -65,7 +66,9 @@ export function createRun(message: InvokeMessage, parts: RunParts, events: RunEv
         refusals,
       })
       if (declared.kind === 'before') {
-        const outcome = await runBefore(input as BeforeInput, { functions: parts.functions, ctx, failureOf, onStep })
+        const caller = { kind: given.callerKind ?? 'anonymous', auth: given.auth }
+        const { functions } = parts
+        const outcome = await runBefore(input as BeforeInput, { functions, ctx, caller, failureOf, onStep })
         return end({ type: 'value', id, json: JSON.stringify(outcome) })
       }
       const result = await runs[declared.kind](declared as never, input as never, ctx, given)
@@ -99,7 +102,7 @@ const runEvent = (declared: { run: (event: unknown, ctx: unknown) => unknown }, 
   declared.run(event, ctx)
 
 /** Checks the input of a job against the schema of its queue, and names the job by `uniqueBy`. */
-const prepareInputFor =
+export const prepareInputFor =
   (functions: RunParts['functions']): PrepareInput =>
   async (name, input) => {
     for (const declared of functions.values()) {

@@ -41,15 +41,13 @@ async function open(): Promise<HostPool> {
 
 const callOf = (name: string, signal: AbortSignal): Invocation => ({
   name,
-  input: name === 'hook' ? { hooks: [name], calls: [{ hooks: [name], event: {} }], caller: {} } : null,
+  input: name === 'hook' ? [{ hooks: [name], event: {} }] : null,
   ...(name === 'hook' && { together: [name] }),
   timeoutMs: 60_000,
   signal: () => signal,
   context: {
-    invocationId: 'i',
     auth: null,
     callerKind: 'user',
-    hasCaller: true,
     nowMs: 0,
     idempotencyKey: 'k',
     secrets: {},

@@ -61,10 +61,8 @@ const callOf = (name: string, input: unknown = null, more: Partial<Invocation> =
   input,
   timeoutMs: 5000,
   context: {
-    invocationId: 'i',
     auth: null,
     callerKind: 'user',
-    hasCaller: true,
     nowMs: 0,
     idempotencyKey: 'k',
     secrets: {},

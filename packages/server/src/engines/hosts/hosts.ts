@@ -43,12 +43,10 @@ export class LoadError extends Error {
 
 /** Who called, and what does not depend on the function. */
 export interface InvocationContext {
-  readonly invocationId: string
   /** The user as access rules see it. */
   readonly auth: object | null
+  /** Null where there is no caller: then `ctx.db` is absent. */
   readonly callerKind: 'anonymous' | 'user' | 'service' | null
-  /** Whether `ctx.db` exists. */
-  readonly hasCaller: boolean
   readonly nowMs: number
   readonly idempotencyKey: string
   readonly attempt?: number
@@ -104,13 +102,8 @@ export interface BeforeCall {
   }
 }
 
-/** The input of functions of kind `before`: all events of a request, invoked by the name of any of the hooks. */
-export interface BeforeInput {
-  /** The names of all of them, once each. */
-  readonly hooks: readonly string[]
-  readonly calls: readonly BeforeCall[]
-  readonly caller: { readonly kind: 'anonymous' | 'user' | 'service'; readonly auth: object | null }
-}
+/** The input of functions of kind `before`: all events of a request, invoked by the name of the first hook. */
+export type BeforeInput = readonly BeforeCall[]
 
 /**
  * What the hooks of an event returned in place of its row, and the last hook that returned something. Of a row only the

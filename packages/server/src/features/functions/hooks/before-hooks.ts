@@ -78,21 +78,16 @@ export function createBeforeHooks({ declared, invoker, clock, log }: BeforeHooks
     const listOf = ({ table, operation }: HookEvent): HookList => tables.get(table)?.[operation] ?? none
     const [event] = events
     // Most requests write one row.
-    const all = event && events.length === 1 ? listOf(event) : together(events.map(listOf))
-    const { hooks, names } = all
+    const { hooks, names } = event && events.length === 1 ? listOf(event) : together(events.map(listOf))
     const [first] = hooks
     if (!first) return events.map(() => null)
     const hookBy = (name: string): BeforeDefinition => hooks.find((hook) => hook.name === name) ?? first
     if (depthOf(requestId) >= beforeDepthMax)
       throw fail(first, requestId, `Functions have caused each other ${beforeDepthMax} times`)
-    const input: BeforeInput = {
-      hooks: names,
-      calls: events.map((one) => {
-        const { operation, row, previous } = one
-        return { hooks: listOf(one).names, event: { operation, row, previous } }
-      }),
-      caller: { kind: caller.kind, auth: caller.auth },
-    }
+    const input: BeforeInput = events.map((one) => {
+      const { operation, row, previous } = one
+      return { hooks: listOf(one).names, event: { operation, row, previous } }
+    })
     const timeoutMs = events.length > 1 ? beforeTimeoutMsMax : beforeTimeoutMs
     const startedMs = performance.now()
     const { name } = first

@@ -154,10 +154,8 @@ export function createInvoker({ hosts, run, secrets, locationOf, lines, clock, l
           ...(together && { together }),
           ...(signal && { signal }),
           context: {
-            invocationId: requestId,
             auth: caller?.auth ?? null,
             callerKind: caller?.kind ?? null,
-            hasCaller: caller !== null,
             nowMs: clock.now(),
             idempotencyKey: requestId,
             secrets: secrets(),

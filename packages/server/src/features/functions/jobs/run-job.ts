@@ -48,7 +48,6 @@ export const createRunJob =
         signal: () => signal,
         effects: job.id,
         context: {
-          invocationId: `${job.id}-${job.attempt}-${job.fence}`,
           idempotencyKey: job.id,
           attempt: job.attempt,
           jobId: job.id,
