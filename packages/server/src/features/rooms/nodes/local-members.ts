@@ -87,7 +87,6 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
     // What is published in one turn of the event loop is written at once, in order.
     if (socket.delivery === 'multi') publish(topic, asFrame(answers))
     else for (const text of answers) publish(topic, text)
-    checkBacklog(socket)
   })
 
   function checkBacklog(socket: RoomSocket): void {
