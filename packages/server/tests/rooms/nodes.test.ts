@@ -151,6 +151,21 @@ if (sharedEngine) {
       await ann.close()
     })
 
+    test('[ROOM-CAPS-3] with batch a client on another node receives its answers in order, before it leaves', async () => {
+      const { nodes } = await startNodes(2)
+      const [owner, other] = nodes as [TestServer, TestServer]
+      const bob = await join(owner, 'bob', { id: 'batch' })
+      const ann = await join(other, 'ann', { id: 'batch', auth: { caps: ['batch'] } })
+      const sent = Array.from({ length: 3 }, () => ann.begin('count'))
+      for (const [at, requestId] of sent.entries())
+        expect(await ann.nextOf('action_result')).toMatchObject({ requestId, result: at + 1 })
+      const last = ann.begin('count')
+      ann.send({ type: 'leave' })
+      expect(await ann.nextOf('action_result')).toMatchObject({ requestId: last, result: 4 })
+      expect((await ann.closed).code).toBe(4005)
+      await bob.close()
+    })
+
     test('[ROOM-NODE-1, ROOM-NODE-4] concurrent joins of new rooms on several nodes give each room one owner', async () => {
       const { nodes } = await startNodes(2)
       const ids = Array.from({ length: 15 }, (_, n) => `race-${n}`)
