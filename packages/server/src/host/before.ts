@@ -47,8 +47,7 @@ function createSteps(hooks: readonly string[], onStep: BeforeParts['onStep']) {
 
 type Row = Readonly<Record<string, unknown>>
 
-const isRow = (value: unknown): value is Row =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !('toJSON' in value)
+const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Whether JSON has a member for a value. */
 function hasJson(value: unknown): boolean {
@@ -65,8 +64,10 @@ function hasJson(value: unknown): boolean {
 }
 
 /** What JSON makes of `returned` is the same as for the result. */
-export function resultOf(hook: string, row: Row, returned: unknown): BeforeResult {
-  if (!isRow(returned)) return { hook, returned }
+export function resultOf(hook: string, row: Row, value: unknown): BeforeResult {
+  const hasOwnJson = typeof value === 'object' && value !== null && 'toJSON' in value
+  const returned: unknown = hasOwnJson ? JSON.parse(JSON.stringify(value) ?? 'null') : value
+  if (!isRow(returned)) return { hook, returned: hasJson(returned) ? returned : null }
   // Without a prototype, a field called `__proto__` is a name like any other.
   const changed: Record<string, unknown> = Object.create(null)
   const removed: string[] = []

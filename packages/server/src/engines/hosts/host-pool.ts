@@ -261,7 +261,7 @@ export class HostPool implements FunctionHosts {
     const timer = setTimeout(
       () => {
         this.#watch = null
-        this.#inspect()
+        this.#inspect(isBusy)
       },
       isBusy ? hostWatchBusyMs : hostWatchIdleMs,
     )
@@ -273,7 +273,7 @@ export class HostPool implements FunctionHosts {
    * Begins to watch what has lasted for a while, finds blocked hosts, kills those that use too much memory or are
    * blocked while idle, and ends surplus ones.
    */
-  #inspect(): void {
+  #inspect(wasBusy: boolean): void {
     const { size } = this.#options
     const nowMs = performance.now()
     let isBusy = this.#waiting.length > 0
@@ -282,7 +282,7 @@ export class HostPool implements FunctionHosts {
       for (const host of generation.hosts) {
         for (const invocation of host.invocations.values()) invocation.watch(nowMs)
         if (host.invocations.size > 0) isBusy = true
-        else if (nowMs - host.inspectedMs < hostWatchIdleMs) continue
+        else if (wasBusy && nowMs - host.inspectedMs < hostWatchIdleMs) continue
         else host.inspectedMs = nowMs
         this.#inspectHost(host)
       }

@@ -131,7 +131,7 @@ export const other = before('shared.notes', ['insert'], () => { throw new Error(
     expect(messages()).toBe(1)
   })
 
-  test.each<[what: string, returned: string, expected: object | string]>([
+  test.each<[what: string, returned: string, expected: object | string | null]>([
     ['a removed and a new member', '{ id: row.id, tags: row.tags, text: 1 }', { id: 'a', tags: ['x'], text: 1 }],
     ['members without JSON', '{ ...row, text: undefined, tags: () => {} }', { id: 'a' }],
     ['values with JSON of their own', '{ ...row, tags: [new Date(0)] }', { id: 'a', text: '', tags: [epoch] }],
@@ -143,11 +143,13 @@ export const other = before('shared.notes', ['insert'], () => { throw new Error(
     ],
     ['a row with JSON of its own', '{ ...row, toJSON: () => ({ id: 1 }) }', { id: 1 }],
     ['a list', '[row.id]', ['a']],
+    ['what has no JSON', '() => row', null],
   ])('[FN-BEFORE-1] the row that is returned arrives as its JSON: %s', async (_, returned, expected) => {
     const { run } = await openHooks(`
 export const shape = before('shared.posts', ['insert'], ({ row }) => (${returned}))`)
     const [result] = (await run(insertOf({ text: '', tags: ['x'] }))) ?? []
     expect(JSON.parse(JSON.stringify(result?.row))).toEqual(expected)
+    expect(result?.difference === null).toBe(expected === null || Array.isArray(expected))
   })
 
   test('[FN-BEFORE-2] an HttpError is the refusal of its event', async () => {
