@@ -1,5 +1,4 @@
 /** File handles of the process: the limit, and the errors that mean there are none left. */
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 /** Error codes of the system and of SQLite when the process or the machine has no handle left. */
@@ -32,8 +31,8 @@ function readText(path: string): string {
 
 /** For systems without `/proc`: a shell has the same limit as the process that starts it. */
 function readShellLimit(): string {
-  const { stdout } = spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })
-  return `Max open files ${stdout ?? ''}`
+  const { stdout } = Bun.spawnSync(['sh', '-c', 'ulimit -n'], { stdout: 'pipe' })
+  return `Max open files ${stdout.toString()}`
 }
 
 /** Null if the text has no limit; infinity for `unlimited`. */

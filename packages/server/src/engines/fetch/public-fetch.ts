@@ -3,7 +3,6 @@
  * the very address that was checked, so that DNS cannot change between check and connection. The configuration may
  * allow private networks (`outbound.allow`). Responses are bounded as in `bounded-fetch`.
  */
-import { lookup as lookUpAddresses } from 'node:dns/promises'
 import { type Cidr, matchesCidr } from '../../base/network/address.ts'
 import { isPublicAddress } from '../../base/network/public-address.ts'
 import { type BoundedFetch, type FetchBounds, fetchWithin } from './bounded-fetch.ts'
@@ -36,7 +35,10 @@ export class NotPublicError extends Error {
   }
 }
 
-const systemLookup: Lookup = async (host) => (await lookUpAddresses(host, { all: true })).map(({ address }) => address)
+const systemLookup: Lookup = async (host) => {
+  const { lookup } = await import('node:dns/promises')
+  return (await lookup(host, { all: true })).map(({ address }) => address)
+}
 
 /** The host without the brackets of an IPv6 address. */
 const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '')

@@ -6,7 +6,6 @@ import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/issues.ts'
 import { type FunctionHosts, LoadError, type Manifest } from '../../engines/hosts/hosts.ts'
 import type { FunctionOutline } from '../../http/pages/openapi-functions.ts'
-import { checkManifest } from './definitions/checks.ts'
 import type { BeforeDefinition, FunctionDefinition, HttpDefinition, RpcDefinition } from './definitions/definition.ts'
 import { createHttpPaths } from './definitions/http-paths.ts'
 import { hooksInOrder } from './hooks/declared-hooks.ts'
@@ -82,7 +81,8 @@ export async function readOutlines(
   if (entry === null) return []
   let outlines: readonly FunctionOutline[] = []
   try {
-    await hosts.load(entry, (manifest) => {
+    await hosts.load(entry, async (manifest) => {
+      const { checkManifest } = await import('./definitions/checks.ts')
       const withoutSecrets = { ...manifest, secrets: [] }
       const checked = checkManifest(withoutSecrets, { config, secrets: new Map(), folder: projectFolder })
       if (checked.issues.length > 0) throw new ConfigError(checked.issues.join('\n'), manifest.files)
@@ -153,6 +153,7 @@ export class FunctionCode {
   async #check(manifest: Manifest, config: Config): Promise<LoadedFunctions> {
     const { readSecrets, projectFolder } = this.#deps
     const secrets = await readSecrets(manifest.secrets.map(({ name }) => name))
+    const { checkManifest } = await import('./definitions/checks.ts')
     const { definitions, issues } = checkManifest(manifest, {
       config,
       secrets,

@@ -2,7 +2,7 @@
  * Schedules: the next run of each is stored, and becomes a job in the transaction that moves it on. So a run is neither
  * lost by a restart nor started by two nodes; the job's key lets no two runs of a schedule overlap.
  */
-import { Cron } from 'croner'
+import type { Cron } from 'croner'
 import { type Clock, waitOn } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
@@ -67,8 +67,11 @@ interface Row {
   readonly last_job: string | null
 }
 
-const cronOf = ({ cron, tz }: Pick<Schedule, 'cron' | 'tz'>): Cron =>
-  new Cron(cron, { paused: true, ...(tz === null ? { utcOffset: 0 } : { timezone: tz }) })
+async function declare(schedule: Schedule): Promise<Declared> {
+  const { cron, tz } = schedule
+  const { Cron } = await import('croner')
+  return { schedule, cron: new Cron(cron, { paused: true, ...(tz === null ? { utcOffset: 0 } : { timezone: tz }) }) }
+}
 
 const patternOf = ({ cron, tz }: Schedule): string => JSON.stringify([cron, tz])
 
@@ -200,7 +203,8 @@ export function createSchedules(deps: SchedulesDeps): Schedules {
   return {
     async configure(next) {
       const nowMs = clock.now()
-      declared = new Map(next.map((schedule) => [schedule.name, { schedule, cron: cronOf(schedule) }]))
+      const all = await Promise.all(next.map(declare))
+      declared = new Map(all.map((one) => [one.schedule.name, one]))
       const known = new Map((await rows()).map((row) => [row.function, row.pattern]))
       await database.write(async (tx) => {
         for (const name of known.keys())

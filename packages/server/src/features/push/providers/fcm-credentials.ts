@@ -2,7 +2,6 @@
  * Access tokens for FCM: exchanges a signed assertion of the service account for a token, which is cached until shortly
  * before it expires. `fcm` makes the requests that use it.
  */
-import { SignJWT } from 'jose/jwt/sign'
 import type { Clock } from '../../../base/clock.ts'
 import type { FcmConfig } from '../../../config/sections/push/push.ts'
 import type { BoundedFetch } from '../../../engines/fetch/bounded-fetch.ts'
@@ -26,7 +25,8 @@ export function createFcmCredentials(config: FcmConfig, fetch: BoundedFetch, clo
   let known: { readonly grant: Grant; readonly goodUntilMs: number } | null = null
   let pending: Promise<Grant> | null = null
 
-  const sign = (): Promise<string> => {
+  const sign = async (): Promise<string> => {
+    const { SignJWT } = await import('jose/jwt/sign')
     const issuedAt = Math.floor(clock.now() / 1000)
     const header = { alg: 'RS256', typ: 'JWT', ...(config.keyId === null ? {} : { kid: config.keyId }) }
     return new SignJWT({ scope })

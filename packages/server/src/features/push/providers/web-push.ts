@@ -2,7 +2,6 @@
  * Web push with VAPID (RFC 8030, 8292): one attempt to send a message, and the meaning of the push service's response.
  * Endpoints are untrusted input: requests use `public-fetch`.
  */
-import { SignJWT } from 'jose/jwt/sign'
 import type { Clock } from '../../../base/clock.ts'
 import { createLru } from '../../../base/concurrency/lru.ts'
 import type { VapidConfig } from '../../../config/sections/push/push.ts'
@@ -52,6 +51,7 @@ export function createWebPush(
   async function authorization(origin: string): Promise<string> {
     const known = tokens.get(origin)
     if (known && clock.now() < known.renewMs) return known.text
+    const { SignJWT } = await import('jose/jwt/sign')
     const token = await new SignJWT()
       .setProtectedHeader({ alg: 'ES256', typ: 'JWT' })
       .setAudience(origin)

@@ -9,7 +9,6 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, SqlRow, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { msOf, msOrNullOf, usersTable } from '../migrations.ts'
-import { findTotpStep } from './totp.ts'
 
 export interface Factor {
   readonly id: string
@@ -83,6 +82,7 @@ export function createFactors({
       if (!row) return false
       const nowMs = clock.now()
       const secret = findSecret(row.secret, id)
+      const { findTotpStep } = await import('./totp.ts')
       const step = secret === null ? null : findTotpStep(secret, code, nowMs)
       if (step === null) return false
       const changed = await tx.run(

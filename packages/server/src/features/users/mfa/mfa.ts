@@ -24,7 +24,6 @@ import type { CompleteSignIn, MfaRequired, TicketData } from '../sessions/comple
 import type { SignedIn } from '../sessions/signed-in.ts'
 import { createFactors, type Factor, type Factors } from './factors.ts'
 import { createRecoveryCodes, type RecoveryCodes } from './recovery-codes.ts'
-import { createTotpSecret, totpUri } from './totp.ts'
 
 /** Proof of the second factor: a code of the app, or a recovery code. */
 export type MfaProof = { readonly code: string } | { readonly recoveryCode: string }
@@ -90,6 +89,7 @@ async function enrollFactor(
 ): Promise<TotpEnrollment> {
   const { id: userId, email, displayName } = account
   if (isActive(await factors.find(tx, userId))) throw conflict('A second factor is active already; remove it first')
+  const { createTotpSecret, totpUri } = await import('./totp.ts')
   const secret = createTotpSecret()
   const { id } = await factors.replace(tx, userId, secret)
   const { mail, passkeys } = config()

@@ -1,6 +1,4 @@
 /** Built-in knowledge about well-known providers: endpoints, scopes, and deviations from the standards. */
-import { SignJWT } from 'jose/jwt/sign'
-import { importPKCS8 } from 'jose/key/import'
 import type { Clock } from '../../../base/clock.ts'
 import type { ProviderConfig } from '../../../config/sections/auth/auth.ts'
 import { type OAuthProfile, parseDiscordProfile, parseGithubProfile, type VerifiedClaim } from './profile.ts'
@@ -81,6 +79,8 @@ const appleSecretLifetimeSeconds = 300
 async function signAppleSecret({ clientId, teamId, keyId, privateKey }: ProviderConfig, clock: Clock): Promise<string> {
   if (teamId === undefined || keyId === undefined || privateKey === undefined)
     throw new Error('Apple needs teamId, keyId and privateKey in the configuration')
+  const { SignJWT } = await import('jose/jwt/sign')
+  const { importPKCS8 } = await import('jose/key/import')
   const nowSeconds = Math.floor(clock.now() / 1000)
   return new SignJWT()
     .setProtectedHeader({ alg: 'ES256', kid: keyId })

@@ -4,8 +4,6 @@
  */
 import { sign as signBytes } from 'node:crypto'
 import type { JWTHeaderParameters } from 'jose'
-import { JWTExpired } from 'jose/errors'
-import { jwtVerify } from 'jose/jwt/verify'
 import type { Auth, UserCaller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
@@ -121,13 +119,15 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
 
   async function verify<T>(token: string, schema: z.ZodType<T>): Promise<T> {
     if (token.length > accessTokenCharsMax || !tokenPattern.test(token)) throw invalidToken()
+    // Loaded with the first token: a start verifies none, and verified ones are cached.
+    const [{ jwtVerify }, { JWTExpired }] = await Promise.all([import('jose/jwt/verify'), import('jose/errors')])
     const { payload } = await jwtVerify(token, resolveKey, {
       algorithms: [algorithm],
       typ: 'JWT',
       issuer,
       requiredClaims: ['exp'],
       currentDate: new Date(clock.now()),
-    }).catch(refuse)
+    }).catch((cause: unknown) => refuse(cause, cause instanceof JWTExpired))
     try {
       return schema.parse(payload)
     } catch {
@@ -176,10 +176,10 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
 }
 
 /** jose reports expiry only for a valid signature and issuer. Details of invalid claims are not disclosed. */
-function refuse(cause: unknown): never {
+function refuse(cause: unknown, isExpired: boolean): never {
   // The keys could not be loaded; this says nothing about the token.
   if (cause instanceof ApiError || cause instanceof EngineError) throw cause
-  throw cause instanceof JWTExpired ? tokenExpired() : invalidToken()
+  throw isExpired ? tokenExpired() : invalidToken()
 }
 
 /** The email as access rules see it: hidden until verified, since anyone can sign up with any address. */
