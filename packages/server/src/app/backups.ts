@@ -3,7 +3,7 @@ import { openBackupRuns } from '../engines/open.ts'
 import type { BackupsParts } from '../features/system/backups.ts'
 import type { AppContext } from './context.ts'
 
-export function openBackups({ settings, clock }: AppContext): BackupsParts['backups'] {
+export async function openBackups({ settings, clock }: AppContext): Promise<BackupsParts['backups']> {
   const { databaseUrl, backupFolder, dataFolder, serviceKey, s3 } = settings
   if (databaseUrl !== null) return 'external'
   if (backupFolder === null) return 'none'

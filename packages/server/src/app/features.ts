@@ -123,7 +123,7 @@ export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableSt
   const functions: Functions = keep(functionsOf(shared, records, run))
   const nodes = openNodes(shared, { sockets, subscriptions, rooms })
   opened.defer(async () => nodes.close())
-  const backups = openBackups(context)
+  const backups = await openBackups(context)
   if (typeof backups !== 'string') opened.defer(() => backups.close())
   const system = keep(
     systemOf(shared, {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { imageTimeoutMs } from '../limits/storage.ts'
-import { BackupProcesses, type BackupRuns, type BackupRunsOptions } from './backup/backup-runs.ts'
+import type { BackupRuns, BackupRunsOptions } from './backup/backup-runs.ts'
 import type { Blobs } from './blobs/blobs.ts'
 import { openFsBlobs } from './blobs/fs.ts'
 import type { StoreAddress } from './blobs/store-address.ts'
@@ -93,8 +93,11 @@ export async function createSandboxes(options: {
 /** Image processes start on demand. */
 export const openImages = (): Images => openImageProcesses({ timeoutMs: imageTimeoutMs })
 
-/** Starts no process before code is loaded. */
 /** Backups that the server starts. Must be closed. */
-export const openBackupRuns = (options: BackupRunsOptions): BackupRuns => new BackupProcesses(options)
+export async function openBackupRuns(options: BackupRunsOptions): Promise<BackupRuns> {
+  const { BackupProcesses } = await import('./backup/backup-runs.ts')
+  return new BackupProcesses(options)
+}
 
+/** Starts no process before code is loaded. */
 export const openHosts = (options: HostPoolOptions): FunctionHosts => new HostPool(options)
