@@ -126,9 +126,11 @@ const hasTable = (database: DatabaseSync, name: string): boolean =>
 /** Changes are numbered without gaps: a gap is a change that subscribers would miss. */
 function findLogGaps(database: DatabaseSync, path: string): string[] {
   if (!hasTable(database, '_changes')) return []
+  // An entry of several inserts has the number of the last; `after` is the list of their sizes.
+  const changes = "CASE WHEN before IS NULL AND after >= '[' AND after < '{' THEN json_array_length(after) ELSE 1 END"
   const gaps = database
     .prepare(
-      `SELECT seq, next FROM (SELECT seq, lead(seq) OVER (ORDER BY seq) AS next FROM _changes)
+      `SELECT seq, next FROM (SELECT seq, lead(seq - ${changes} + 1) OVER (ORDER BY seq) AS next FROM _changes)
         WHERE next > seq + 1 LIMIT ${doctorFindingsMax}`,
     )
     .all() as { seq: number; next: number }[]

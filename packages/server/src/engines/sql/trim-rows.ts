@@ -8,7 +8,7 @@ import type { Database } from './sql.ts'
 import { type SqlText, sql } from './sql-text.ts'
 
 /** Sets future timestamps to the current time, of `changesTrimRowsMax` rows at most. Returns their number. */
-export async function clampFuture(database: Database, table: SqlText, nowMs: number): Promise<number> {
+async function clampFuture(database: Database, table: SqlText, nowMs: number): Promise<number> {
   const ahead = sql`at > ${nowMs + clockSkewMs}`
   const [found] = await database.all(sql`SELECT seq FROM ${table} WHERE ${ahead} LIMIT 1`)
   if (!found) return 0

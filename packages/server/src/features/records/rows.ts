@@ -9,7 +9,14 @@ import type { CompleteRow } from '../../query/computed/computed-fields.ts'
 import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
 import { extraColumn, storedColumns, storedTypes, toStoredColumns } from '../../query/to-sql.ts'
-import { type AppendChange, type AppendChanges, createAppendChange, createAppendChanges } from './changes/changes.ts'
+import {
+  type AppendChanges,
+  type AppendInserts,
+  type Change,
+  createAppendChange,
+  createAppendChanges,
+  createReferringAppends,
+} from './changes/changes.ts'
 import { searchColumnOf } from './search/search-column.ts'
 import { takeVersion, type VersionedRow, versionColumn } from './version.ts'
 
@@ -58,7 +65,9 @@ export interface TableRows {
   /** Selects the row with an id, with hidden fields and its version. */
   selectById(id: string): SqlText
   deleteById(id: string): SqlText
-  readonly appendChange: AppendChange
+  readonly appendChange: (change: Change, requestId: string, nowMs: number) => SqlText
+  /** Appends inserts of one version in succession as one entry; null if the log does not refer to rows. */
+  readonly appendInserts: AppendInserts | null
   readonly appendChanges: AppendChanges | null
   /** The record without its hidden fields, unless `showsHidden`. */
   visible(record: RecordRow, showsHidden: boolean): RecordRow
@@ -158,6 +167,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
   const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
   const version = sql`${name}.${versionColumn}`
   const assignments = createAssignments(table, dialect)
+  const referring = dialect.logRefersToRows ? createReferringAppends(table, dialect) : null
   const update = (id: string, sets: SqlText): SqlText => sql`UPDATE ${target} SET ${sets} WHERE ${mine}"id" = ${id}`
   const byId = `${sql`SELECT ${allColumns}, ${version} FROM ${from} WHERE ${name}."id" = `.text}?`
 
@@ -218,7 +228,8 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     setVersion: (id, next) => update(id, sql`${versionColumn} = ${next}`),
     selectById: (id) => ({ text: byId, values: [id] }),
     deleteById: (id) => sql`DELETE FROM ${target} WHERE ${mine}"id" = ${id}`,
-    appendChange: createAppendChange(table, dialect, dialect.logRefersToRows),
+    appendChange: referring?.change ?? createAppendChange(table, dialect),
+    appendInserts: referring?.inserts ?? null,
     appendChanges: createAppendChanges(table, dialect),
     visible(record, showsHidden) {
       if (showsHidden || table.hidden.size === 0) return record

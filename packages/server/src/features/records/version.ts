@@ -20,12 +20,26 @@ export interface VersionedRow {
   readonly version: number
 }
 
+/** Versions per millisecond. Those of inserts are multiples of it, all others are not. */
+const perMillisecond = 1000
+
+/** The version of an insert: microseconds since 1970 of the request. */
+export const insertVersion = (nowMs: number): number => Math.min(nowMs * perMillisecond, clockVersionMax)
+
 /**
- * The version of a write: microseconds since 1970 of the request, or the next number if the row has a later version.
- * `before` is the version of the row, locked by this transaction; 0 for an insert.
+ * The version of a modification or a removal: after that of the row, `before`, which this transaction has locked, and
+ * after that of an insert of the same time.
  */
-export const nextVersion = (before: number, nowMs: number): number =>
-  Math.max(before + 1, Math.min(nowMs * 1000, clockVersionMax))
+export function nextVersion(before: number, nowMs: number): number {
+  const next = Math.max(before, insertVersion(nowMs)) + 1
+  return isInsertVersion(next) ? next + 1 : next
+}
+
+/** By how much a migration that changes rows raises their versions: those of inserts stay such. */
+export const migratedVersions = perMillisecond
+
+/** Whether a row has not been modified since it was inserted, and has not continued the versions of a removed one. */
+export const isInsertVersion = (version: number): boolean => version % perMillisecond === 0
 
 /** Removes the version from a row that was selected with it. */
 export function takeVersion(row: Record<string, unknown>): number {

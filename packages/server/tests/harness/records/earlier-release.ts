@@ -42,9 +42,25 @@ export const removeVersions = (server: TestServer, namespaces: readonly string[]
   runInAll(server, namespaces, (prefix) => [
     ...tables.map((table) => `ALTER TABLE ${prefix}"${table}" DROP COLUMN "_version"`),
     `DROP INDEX ${prefix}"_changes_removed"`,
-    `DROP INDEX IF EXISTS ${prefix}"_changes_ahead"`,
+    `DROP INDEX IF EXISTS ${prefix}"_changes_version"`,
     `ALTER TABLE ${prefix}"_changes" DROP COLUMN version`,
     ...descriptions(prefix),
+  ])
+
+/** A change log in SQLite whose inserts refer to their rows by id. It lacks those that were in an entry together. */
+export const referById = (server: TestServer, namespaces: readonly string[], table: string) =>
+  runInAll(server, namespaces, () => [
+    `DELETE FROM _changes WHERE id = '' AND json_array_length(after) > 1`,
+    `UPDATE _changes SET after = json_extract(after, '$[0]'), id = coalesce((SELECT json_extract(coalesce(later.after,
+      later.before), '$.id') FROM _changes AS later WHERE later."table" = _changes."table" AND later.row = _changes.row
+      AND later.before IS NOT NULL AND later.seq > _changes.seq ORDER BY later.seq LIMIT 1),
+      (SELECT id FROM "${table}" WHERE _seq = _changes.row)) WHERE "table" = '${table}' AND id = ''`,
+    `UPDATE _changes SET before = ' ' || before WHERE before LIKE '[%' AND row IS NOT NULL`,
+    'DROP INDEX "_changes_row"',
+    'ALTER TABLE _changes DROP COLUMN row',
+    'CREATE INDEX "_changes_first" ON _changes ("table", id) WHERE before < \'!\'',
+    'CREATE INDEX "_changes_at" ON _changes (at)',
+    ...descriptions(''),
   ])
 
 /** Data with versions on which an earlier release has run. */

@@ -76,12 +76,14 @@ interface Logged {
   readonly id: string
   readonly before: string | null
   readonly after: string | null
+  readonly row: number | null
 }
 
-/** The record of an insert that the log refers to: what its next change had before it, or else the stored row. */
-function insertedRecord(database: Database, table: string, id: string, next: Logged | undefined): RecordRow | null {
-  if (next) return readBefore(next.before, next.after === null ? null : JSON.parse(next.after))
-  const { _seq, _version, ...row } = database.query(`SELECT * FROM "${table}" WHERE id = ?`).get(id) as RecordRow
+/** The record of an insert that the log refers to: what the first change of the row had before it, or else the row. */
+function insertedRecord(database: Database, table: string, key: number, later: readonly Logged[]): RecordRow {
+  const change = later.find(({ row, before }) => row === key && before !== null)
+  if (change) return readBefore(change.before, change.after === null ? null : JSON.parse(change.after)) as RecordRow
+  const { _seq, _version, ...row } = database.query(`SELECT * FROM "${table}" WHERE _seq = ?`).get(key) as RecordRow
   return row
 }
 
@@ -96,11 +98,22 @@ function replayChanges(dataFolder: string, table: string): Map<string, unknown> 
   const rows = new Map<string, unknown>()
   try {
     const logged = database
-      .query<Logged, [string]>('SELECT id, before, after FROM _changes WHERE "table" = ? ORDER BY seq')
+      .query<Logged, [string]>('SELECT id, before, after, row FROM _changes WHERE "table" = ? ORDER BY seq')
       .all(table)
-    for (const [at, { id, before, after }] of logged.entries()) {
-      const next = logged.slice(at + 1).find((later) => later.id === id)
-      const record = isReference(after) ? insertedRecord(database, table, id, next) : parseRecord(after)
+    const inserted = (id: string, record: RecordRow | null): void => {
+      expect(rows.get(id) ?? null).toBeNull()
+      rows.set(id, record)
+    }
+    for (const [at, { id, before, after, row }] of logged.entries()) {
+      if (isReference(after)) {
+        const later = logged.slice(at + 1)
+        for (const [offset] of (JSON.parse(after as string) as number[]).entries()) {
+          const record = insertedRecord(database, table, (row as number) + offset, later)
+          inserted(record.id as string, record)
+        }
+        continue
+      }
+      const record = parseRecord(after)
       expect(rows.get(id) ?? null).toEqual(readBefore(before, record))
       if (after === null) rows.delete(id)
       else rows.set(id, record)

@@ -19,17 +19,19 @@ import {
   type LoggedChange,
 } from '../../../src/features/records/changes/change-log-reader.ts'
 import {
+  addLogRow,
   type Change,
   changeLog,
   changeOf,
   createAppendChange,
   createChangeLog,
-  indexFirstModifications,
+  isReferable,
   movedBy,
 } from '../../../src/features/records/changes/changes.ts'
 import { hasRecord, joinedLogOf } from '../../../src/features/records/changes/inserted-records.ts'
 import { createTableRows, type RecordRow } from '../../../src/features/records/rows.ts'
 import { createPlan } from '../../../src/features/records/schema/migration-plan.ts'
+import { insertVersion, migratedVersions, nextVersion } from '../../../src/features/records/version.ts'
 import { complete } from '../../../src/query/computed/computed-fields.ts'
 import type { Expr } from '../../../src/query/expr.ts'
 import {
@@ -91,14 +93,17 @@ async function openServer(serverUrl: string): Promise<Sql> {
 
 /** What one write does to a row. A write that does not apply to it is left out. */
 interface Step {
-  readonly kind: 'insert' | 'update' | 'delete' | 'migrate' | 'insert-as-before'
+  readonly kind: 'insert' | 'insert-all' | 'update' | 'delete' | 'migrate' | 'insert-as-before'
   readonly table: string
   readonly id: string
   readonly values: RecordRow
   /** The second of `updatedAt`; `createdAt` is 0. A service key may set both. */
   readonly updated: number
+  /** Milliseconds since the step before. */
+  readonly elapsed: number
 }
 
+const ids = ['a', 'b', 'c', 'd', 'e'] as const
 const values = fc.record(
   {
     n: fc.constantFrom(null, 0, 1.5, -2, 1e21),
@@ -109,18 +114,19 @@ const values = fc.record(
   { requiredKeys: [] },
 )
 const step: fc.Arbitrary<Step> = fc.record({
-  kind: fc.constantFrom('insert', 'insert', 'update', 'update', 'delete', 'migrate', 'insert-as-before'),
+  kind: fc.constantFrom('insert', 'insert-all', 'update', 'update', 'delete', 'delete', 'migrate', 'insert-as-before'),
   table: fc.constantFrom('things', 'things', 'loose'),
-  id: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+  id: fc.constantFrom(...ids),
   values,
   updated: fc.constantFrom(0, 0, 0, 1, 2),
+  elapsed: fc.nat(1),
 })
 const history = fc.record({
   /** The writes of each transaction. */
   transactions: fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 12 }),
   /** Changes and bytes of a page. */
   page: fc.record({ changes: fc.integer({ min: 1, max: 7 }), bytes: fc.constantFrom(1, 200, 100_000) }),
-  /** The oldest changes that are trimmed in the end. */
+  /** The oldest entries that are trimmed in the end. */
   trimmed: fc.nat(5),
 })
 
@@ -134,7 +140,10 @@ function createHistory(database: Database) {
   const log = dialect.target(changeLog(declared))
   const stored = new Map<string, { record: RecordRow; version: number }>()
   const written: Change[] = []
-  let version = 0
+  /** Numbers of changes of the entries. */
+  const entries: number[] = []
+  const removed = new Map<string, number>()
+  let nowMs = 1000
 
   function recordOf({ table, id, values, updated }: Step): RecordRow {
     const timeAt = (second: number): string => `2026-01-01T00:00:0${second}.000Z`
@@ -149,22 +158,67 @@ function createHistory(database: Database) {
     const before = stored.get(key)
     const isInsert = one.kind === 'insert' || one.kind === 'insert-as-before'
     if (isInsert === (before !== undefined)) return
-    version += 1
+    nowMs += one.elapsed
     if (one.kind === 'migrate') {
       // Computed fields are computed again with a new version, but without a change.
+      const version = (before?.version ?? 0) + migratedVersions
       await tx.run(rows.setVersion(one.id, version))
+      if (before) stored.set(key, { ...before, version })
+      return
+    }
+    if (isInsert) {
+      const change = await insert(tx, one)
+      const append = one.kind === 'insert-as-before' ? createAppendChange(table, dialect) : rows.appendChange
+      await tx.run(append(change, `request-${written.length}`, nowMs))
+      entries.push(1)
       return
     }
     const after = one.kind === 'delete' ? null : complete(table, recordOf(one))
+    const version = nextVersion(before?.version ?? 0, nowMs)
+    if (after)
+      await tx.run(
+        rows.update(after, [...new Set([...Object.keys(before?.record ?? {}), ...Object.keys(after)])], version),
+      )
+    const change = changeOf(table, one.id, before?.record ?? null, after, version, before?.version)
+    await tx.run(rows.appendChange(change, `request-${written.length}`, nowMs))
     if (!after) await tx.run(rows.deleteById(one.id))
-    else if (!before) await tx.run(rows.insert(after, version))
-    else await tx.run(rows.update(after, [...new Set([...Object.keys(before.record), ...Object.keys(after)])], version))
-    const change = changeOf(table, one.id, before?.record ?? null, after, version)
-    const append = one.kind === 'insert-as-before' ? createAppendChange(table, dialect) : rows.appendChange
-    await tx.run(append(change, `request-${version}`, 1000))
     written.push(change)
+    entries.push(1)
     if (after) stored.set(key, { record: after, version })
-    else stored.delete(key)
+    else {
+      stored.delete(key)
+      removed.set(key, version)
+    }
+  }
+
+  async function insert(tx: Transaction, one: Step): Promise<Change> {
+    const { table, insert: insertRow } = rowsOf[one.table] as (typeof rowsOf)[string]
+    const key = `${one.table} ${one.id}`
+    const record = complete(table, recordOf(one))
+    const last = removed.get(key) ?? 0
+    const version = last < insertVersion(nowMs) ? insertVersion(nowMs) : nextVersion(last, nowMs)
+    await tx.run(insertRow(record, version))
+    const change = changeOf(table, one.id, null, record, version)
+    written.push(change)
+    stored.set(key, { record, version })
+    return change
+  }
+
+  /** Inserts all records that a table lacks: in one entry, if the log refers to rows. */
+  async function insertAll(tx: Transaction, step: Step): Promise<void> {
+    const { appendInserts, appendChange } = rowsOf[step.table] as (typeof rowsOf)[string]
+    const lacking = ids.filter((id) => !stored.has(`${step.table} ${id}`))
+    const changes: Change[] = []
+    for (const id of lacking) changes.push(await insert(tx, { ...step, id }))
+    if (changes.length === 0) return
+    const request = `request-${written.length}`
+    if (appendInserts && changes.every(isReferable)) {
+      await tx.run(appendInserts(changes, request, nowMs))
+      entries.push(changes.length)
+      return
+    }
+    for (const change of changes) await tx.run(appendChange(change, request, nowMs))
+    entries.push(...changes.map(() => 1))
   }
 
   return {
@@ -172,12 +226,15 @@ function createHistory(database: Database) {
     rowsOf,
     write: (steps: readonly Step[]) =>
       database.write(async (tx) => {
-        for (const one of steps) await apply(tx, one)
+        for (const one of steps) await (one.kind === 'insert-all' ? insertAll(tx, one) : apply(tx, one))
       }),
-    trim: (count: number) =>
-      database.write((tx) =>
+    /** Deletes the first entries; returns the number of their changes. */
+    async trim(count: number): Promise<number> {
+      await database.write((tx) =>
         tx.run(sql`DELETE FROM ${log} WHERE seq IN (SELECT seq FROM ${log} ORDER BY seq LIMIT ${count})`),
-      ),
+      )
+      return entries.slice(0, count).reduce((sum, changes) => sum + changes, 0)
+    },
     clear: () =>
       database.write(async (tx) => {
         await tx.run(sql`DELETE FROM ${log}`)
@@ -214,7 +271,7 @@ function describeLog(name: string, open: () => Promise<Sql>): void {
       await database.write(async (tx) => {
         for (const one of dialect.prepareNamespace(address.namespace)) await tx.run(one)
         for (const one of createChangeLog(declared, dialect)) await tx.run(one)
-        if (dialect.logRefersToRows) await tx.run(indexFirstModifications(changeLog(declared), dialect))
+        if (dialect.logRefersToRows) for (const one of addLogRow(changeLog(declared), dialect)) await tx.run(one)
         for (const table of Object.values(tables)) for (const one of createPlan(table, dialect).steps) await tx.run(one)
       })
       const run = async ({ transactions, page, trimmed }: typeof history extends fc.Arbitrary<infer T> ? T : never) => {
@@ -233,16 +290,16 @@ function describeLog(name: string, open: () => Promise<Sql>): void {
           await model.write(steps)
           expect((await readAll(reader, page)).map(plain)).toEqual(model.written.map(plain))
         }
-        await model.trim(trimmed)
-        expect((await readAll(reader, page)).map(plain)).toEqual(model.written.slice(trimmed).map(plain))
+        const gone = await model.trim(trimmed)
+        expect((await readAll(reader, page)).map(plain)).toEqual(model.written.slice(gone).map(plain))
         if (!dialect.logRefersToRows) return
         const { list, from, changeOf: joinedChangeOf } = joinedLogOf(model.rowsOf.things as never, dialect)
         const joined = await database.all<RecordRow>(
-          sql`SELECT ${list.text}${from} WHERE "_log".${ident('table')} = 'things' ORDER BY "_log".seq`,
+          sql`SELECT ${list.text}${from} WHERE "_log".${ident('table')} = 'things' ORDER BY "_log".seq, "_each".key`,
         )
         const changes = joined.map(joinedChangeOf)
         expect(changes.every(hasRecord)).toBe(true)
-        const ofThings = model.written.slice(trimmed).filter(({ table }) => table.name === 'things')
+        const ofThings = model.written.slice(gone).filter(({ table }) => table.name === 'things')
         expect(changes.map(({ before, after }) => JSON.parse(JSON.stringify([before, after])))).toEqual(
           ofThings.map(({ before, after }) => JSON.parse(JSON.stringify([before, after]))),
         )

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { manualClock } from '../../../src/base/clock.ts'
+import { insertVersion, nextVersion } from '../../../src/features/records/version.ts'
 import type { Answer } from '../../harness/client.ts'
 import { open } from '../../harness/config.ts'
 import { describeServer } from '../../harness/server.ts'
@@ -43,7 +44,9 @@ describeServer('reinserted versions', { config, clock }, (server) => {
               const answer = isInsert
                 ? await server.anonymous.post(table, { id })
                 : await server.anonymous.delete(`${table}/${id}`)
-              const expected = Math.max(clock.now() * 1000, (versions.get(id) ?? 0) + 1)
+              const last = versions.get(id) ?? 0
+              const isLater = last < insertVersion(clock.now())
+              const expected = isInsert && isLater ? insertVersion(clock.now()) : nextVersion(last, clock.now())
               expect([answer.status, versionOf(answer)]).toEqual([isInsert ? 201 : 200, expected])
               versions.set(id, expected)
             }

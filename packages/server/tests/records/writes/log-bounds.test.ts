@@ -15,7 +15,12 @@ const clock = manualClock(Date.now())
 const tables = { items: { schema: { n: { type: 'number' }, text: { type: 'string' } }, access: open } } as const
 const config = { databases: { shared: { tables } } }
 
-const logged = (server: TestServer): Promise<number> => countRows(server, 'shared', '_changes')
+/** Changes in the log, of which an entry in SQLite may have several. */
+async function logged(server: TestServer): Promise<number> {
+  if (server.settings().databaseUrl !== null) return countRows(server, 'shared', '_changes')
+  const count = `CASE WHEN before IS NULL AND after < '{' THEN json_array_length(after) ELSE 1 END`
+  return (await queryRow(server, 'shared', `SELECT coalesce(sum(${count}), 0) AS n FROM {_changes}`)).n ?? 0
+}
 
 /** Inserts rows at the time of the clock; more than one trimming step removes. */
 async function insertMany(server: TestServer, count: number): Promise<void> {
@@ -48,11 +53,11 @@ describeServer('change log by age', { config, clock }, (server) => {
     await server.tidy()
     expect(await logged(server)).toBe(2701)
     expect(await countRows(server, 'shared', '_idempotency')).toBe(1)
-    // Earlier entries are removed, and entries from the future have been redated to the current time.
+    // Earlier entries are removed, and entries from the future, which are the first now, are redated.
     await server.elapse(dayMs - clockSkewMs + 1)
     await server.tidy()
     expect(await logged(server)).toBe(2601)
-    await server.elapse(Math.max(dayMs, idempotencyRetentionMs))
+    await server.elapse(Math.max(dayMs, idempotencyRetentionMs) + 1)
     await server.tidy()
     expect(await logged(server)).toBe(0)
     expect(await countRows(server, 'shared', '_idempotency')).toBe(0)

@@ -7,8 +7,8 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { RecordRow } from '../rows.ts'
-import { changeBytes, changeLog, parseRecord, readBefore } from './changes.ts'
-import { createResolveReferences, type FindRows } from './inserted-records.ts'
+import { changeLog, entryBytes, entryChanges, parseRecord, readBefore } from './changes.ts'
+import { changesOfEntries, createResolveReferences, type EntryChange, type FindRows } from './inserted-records.ts'
 
 /**
  * All changes within the snapshot `from`, and of those that the snapshot `to` adds the ones up to number `seq`. Where
@@ -32,10 +32,10 @@ export interface Mark {
   readonly hash: string
 }
 
-const markOf = ({ seq, at, request, table, id }: Pick<LogRow, 'seq' | 'at' | 'request' | 'table' | 'id'>): Mark => ({
+const markOf = ({ seq, at, request, table, storedId }: LogRow): Mark => ({
   seq: Number(seq),
   atMs: Number(at),
-  hash: fingerprint(`${request}\n${table}\n${id}`),
+  hash: fingerprint(`${request}\n${table}\n${storedId}`),
 })
 
 /** How much is read at a time: rows, and bytes of the records in them; the last row may exceed these. */
@@ -133,17 +133,24 @@ export interface ChangeLogReader {
 
 type Batch = Omit<LogPosition, 'seq' | 'mark'>
 
+/** The changes of entries, of which a position may be within the first. */
+const changesAfter = ({ from, to, seq }: LogPosition, entries: readonly LogRow[]): EntryChange<LogRow>[] =>
+  changesOfEntries(entries).filter((change) => from === to || change.seq > seq)
+
 const positionAfter = (row: LogRow, batch: Batch): LogPosition => ({
   ...batch,
   seq: Number(row.seq),
   mark: markOf(row),
 })
 
+/** An entry of the log, or one of its changes. */
 interface LogRow {
   readonly seq: number | string
   readonly owner: string | null
   readonly table: string
   readonly id: string
+  /** The id in the entry: empty where it is of inserts. */
+  readonly storedId: string
   readonly request: string
   readonly at: number | string
   readonly version: number | string | null
@@ -176,16 +183,18 @@ export interface ChangeLogReaderDeps {
 function createPages({ database, address: { instanceId }, findRows }: ChangeLogReaderDeps) {
   const resolve = createResolveReferences(database, findRows)
 
-  const changesOf = async (rows: readonly LogRow[], batch: Batch): Promise<LoggedChange[]> =>
+  const changesOf = async (rows: readonly EntryChange<LogRow>[], batch: Batch): Promise<LoggedChange[]> =>
     (await resolve(rows)).map((row) => new LoggedChange(row, instanceId, batch))
 
   /** Where a page of a batch ends: within the batch where it is full. */
   async function pageOf(
-    rows: readonly LogRow[],
+    entries: readonly LogRow[],
     batch: Batch,
     before: LogPosition,
     size: PageSize,
   ): Promise<Omit<Page, 'isLast'>> {
+    const all = changesAfter(before, entries)
+    const rows = all.slice(0, size.changes)
     const changes = await changesOf(rows, batch)
     const last = rows.at(-1)
     const isFull = last !== undefined && (rows.length === size.changes || last.cut !== null)
@@ -201,13 +210,15 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
   const { database, perInstance, nowMs, storage } = deps
   const { namespace, instanceId } = deps.address
   const { dialect } = database
-  const bytesOf = changeBytes(dialect)
+  const bytesOf = entryBytes(dialect)
+  const changesIn = entryChanges(dialect)
   const { logView } = dialect
   // All of it, of all instances where they share one.
   const log = changeLog({ namespace, perInstance: false })
   const from = dialect.target(log)
   const columns = columnsOf(dialect, { namespace, perInstance })
 
+  /** Entries with as many changes, or a few more. */
   async function select(condition: SqlText, { changes, bytes }: PageSize): Promise<LogRow[]> {
     return database.all<LogRow>(
       sql`WITH found AS (SELECT seq, ${bytesOf} AS bytes FROM ${from} WHERE ${condition} ORDER BY seq LIMIT ${changes}),
@@ -263,8 +274,8 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
     },
     async measure(position, end, max) {
       const [row] = await database.all<{ changes: number | string; bytes: number | string }>(
-        sql`SELECT count(*) AS changes, coalesce(sum(bytes), 0) AS bytes FROM
-          (SELECT ${bytesOf} AS bytes FROM ${from} WHERE ${after(position)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
+        sql`SELECT coalesce(sum(changes), 0) AS changes, coalesce(sum(bytes), 0) AS bytes FROM
+          (SELECT ${bytesOf} AS bytes, ${changesIn} AS changes FROM ${from} WHERE ${after(position)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
       )
       return { changes: Number(row?.changes), bytes: Number(row?.bytes) }
     },
@@ -275,8 +286,9 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
       const to = now?.snapshot ?? position.to
       const condition = sql`${after(position)} AND ${logView.within(to)} AND ${ofTables(tables)}`
       const rows = await select(condition, size)
-      if (rows.length === size.changes || (rows[0]?.cut ?? null) !== null) return null
-      const changes = await changesOf(rows, { from: position.from, to, atMs })
+      const found = changesAfter(position, rows)
+      if (found.length >= size.changes || (rows[0]?.cut ?? null) !== null) return null
+      const changes = await changesOf(found, { from: position.from, to, atMs })
       return { changes, end: { from: to, to, seq: 0, atMs, mark } }
     },
     hasChangedSince: (position, tables) =>
@@ -284,9 +296,13 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
     async isOfHistory({ to, mark }, now, trimmedMs) {
       if (logView.isAhead(to, now.to)) return false
       if (!mark) return true
-      const [row] = await database.all<LogRow>(sql`SELECT ${columns} FROM ${from} WHERE seq = ${mark.seq}`)
+      // The entry of a change has its number, or a later one where it is of several.
+      const [row] = await database.all<LogRow>(
+        sql`SELECT ${columns} FROM ${from} WHERE seq >= ${mark.seq} ORDER BY seq LIMIT 1`,
+      )
+      const isFound = row !== undefined && changesOfEntries([row]).some(({ seq }) => seq === mark.seq)
       // A change that is deleted can only be compared by its age.
-      return row ? markOf(row).hash === mark.hash : mark.atMs < trimmedMs
+      return isFound ? markOf(row).hash === mark.hash : mark.atMs < trimmedMs
     },
     async history() {
       // A database that its first write creates would have another id before it than after it.
@@ -305,5 +321,5 @@ function columnsOf(dialect: Dialect, { namespace, perInstance }: { namespace: st
   const own = dialect.own({ namespace, name: '_changes', perInstance })
   const owner = own ? own.column : sql`NULL`
   const [table, id] = [ident('table'), ident('id')]
-  return sql`seq, ${owner} AS owner, ${table} AS "table", ${id}, request, at, version, before, after`
+  return sql`seq, ${owner} AS owner, ${table} AS "table", ${id}, ${id} AS "storedId", request, at, version, before, after`
 }

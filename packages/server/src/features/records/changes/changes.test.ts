@@ -4,7 +4,15 @@ import { sqliteDialect } from '../../../engines/sqlite/dialect.ts'
 import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
-import { changeOf, createAppendChange, isReference, readBefore } from './changes.ts'
+import { insertVersion } from '../version.ts'
+import {
+  type Change,
+  changeOf,
+  createAppendChange,
+  createReferringAppends,
+  isReference,
+  readBefore,
+} from './changes.ts'
 
 const table = { namespace: 'shared', name: 'items', perInstance: false, computed: [] as const } as unknown as Table
 const append = createAppendChange(table, sqliteDialect)
@@ -44,26 +52,34 @@ test('[DB-LOG-1] a change of one field of a large record is small beside the rec
 describe('[DB-LOG-14] a log that refers to rows', () => {
   const time = '2026-01-01T00:00:00.000Z'
   const record = { id: 'a', title: 'x'.repeat(1000), createdAt: time, updatedAt: time }
-  const imported = { ...record, updatedAt: '2026-01-02T00:00:00.000Z' }
-  const referring = createAppendChange(table, sqliteDialect, true)
-  const textsOf = (before: Row | null, after: Row | null): (string | null)[] =>
-    referring(changeOf(table, 'a', before, after && complete(table, after), 1), 'request', 0).values.slice(-2) as []
+  const imported = { ...record, createdAt: '2025-01-01T00:00:00.000Z' }
+  const { change: append, inserts } = createReferringAppends(table, sqliteDialect)
+  const change = (before: Row | null, after: Row | null, version: number, versionBefore?: number): Change =>
+    changeOf(table, 'a', before, after && complete(table, after), version, versionBefore)
+  const inserted = (one: Row): Change => change(null, one, insertVersion(1))
+  const textOf = (one: Change): string => append(one, 'request', 0).text
+  const readsKey = (one: Change): boolean => textOf(one).includes('"_seq"')
 
-  test('has the size of an inserted record', () => {
-    const [before, after = null] = textsOf(null, record)
-    expect([before, isReference(after), Number(after)]).toEqual([null, true, JSON.stringify(record).length])
+  test('has the sizes of inserted records, whatever times they have', () => {
+    for (const one of [record, imported]) {
+      const { values } = append(inserted(one), 'request', 0)
+      expect(values).toEqual([0, 'request', 'items', 1000, `[${JSON.stringify(one).length}]`, 'a'])
+    }
+    const { values } = inserts([inserted(record), inserted(imported)], 'request', 0)
+    expect(values.at(-2)).toBe(`[${JSON.stringify(record).length},${JSON.stringify(imported).length}]`)
+    expect(isReference(values.at(-2) as string)).toBe(true)
+    expect(isReference(JSON.stringify(record))).toBe(false)
   })
 
-  test('stores an insert that no index would lead from to its first modification', () => {
-    expect(textsOf(null, imported)).toEqual(logged(null, imported))
+  test('stores the record of an insert that continues the versions of a removed row', () => {
+    expect(textOf(change(null, record, 1002))).toBe(textOf(change(record, imported, 1003, 1002)))
   })
 
-  test('marks the first modification', () => {
-    const [before = null, after] = textsOf(record, imported)
-    expect([before?.startsWith(' ['), after]).toEqual([true, JSON.stringify(imported)])
-    expect(readBefore(before, imported)).toEqual(record)
-    expect(textsOf(imported, record)).toEqual(logged(imported, record))
-    expect(textsOf(record, null)).toEqual(logged(record, null))
+  test('has the key of a row with its first change, and with no other', () => {
+    expect(readsKey(change(record, imported, 1001, 1000))).toBe(true)
+    expect(readsKey(change(record, null, 1001, 1000))).toBe(true)
+    expect(readsKey(change(record, imported, 1002, 1001))).toBe(false)
+    expect(readsKey(change(record, null, 1002, 1001))).toBe(false)
   })
 })
 

@@ -3,11 +3,12 @@
  * that readers can follow the database without losing a change. Trimmed by `trim`.
  */
 import type { Dialect, TableRef } from '../../../engines/sql/dialect.ts'
-import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { ident, join, type SqlScalar, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { CompleteRow } from '../../../query/computed/computed-fields.ts'
 import type { Expr } from '../../../query/expr.ts'
 import { matches, type Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
+import { isInsertVersion } from '../version.ts'
 
 /** The change of one row by one write; `before` is null for `added`, `after` for `removed`. */
 export interface Change {
@@ -19,6 +20,8 @@ export interface Change {
   readonly afterText: string | null
   /** The version of the row after the change; for `removed` greater than the version of the row. */
   readonly version: number
+  /** The version of the row before the change; 0 for `added`. */
+  readonly versionBefore: number
 }
 
 /** `afterText` is `after` as JSON where it is known. */
@@ -28,6 +31,7 @@ export const changeOf = (
   before: Row | null,
   after: CompleteRow | null,
   version: number,
+  versionBefore = 0,
   afterText?: string | null,
 ): Change => ({
   table,
@@ -36,6 +40,7 @@ export const changeOf = (
   after,
   afterText: afterText ?? textOf(after),
   version,
+  versionBefore,
 })
 
 /** The log of a namespace; each instance of a dynamic namespace has its own. */
@@ -47,10 +52,9 @@ export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): T
 
 /**
  * `request` groups the changes of one request; `at` is in milliseconds since 1970. `version` is null in changes from
- * before versions. `after` is the record as JSON.
- * `before` is the record of a removal; of a modification it is what `differenceOf` gives, so that an update of one
- * field of a large record stores that record once. Where the log refers to rows, `after` of an insert is the number of
- * characters of its record (`inserted-records`).
+ * before versions. `after` is the record as JSON. `before` is the record of a removal; of a modification it is what
+ * `differenceOf` gives, so that an update of one field of a large record stores that record once. Where the log refers
+ * to rows, one entry is of all the rows that a request inserts in succession (`insertedRows`).
  */
 export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): SqlText[] {
   const log = changeLog(ref)
@@ -64,10 +68,9 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
   ]
   const create = sql`CREATE TABLE IF NOT EXISTS ${dialect.target(log)} (${join(dialect.logHead, ', ')}, ${owned}at BIGINT NOT NULL,
     request TEXT NOT NULL, "table" TEXT NOT NULL, id TEXT NOT NULL, before TEXT, after TEXT, ${logVersion})`
-  const byTime = sql`CREATE INDEX IF NOT EXISTS "_changes_at" ON ${dialect.target(log)} (at)`
   const removals = sql`CREATE INDEX IF NOT EXISTS "_changes_removed" ON ${dialect.target(log)}
     (${own ? sql`${own.column}, ` : sql``}"table", id, seq) WHERE after IS NULL`
-  return [create, byTime, removals, ...dialect.indexLog(log), ...histories]
+  return [create, removals, ...dialect.indexLog(log), ...histories]
 }
 
 const logVersion = sql`version BIGINT`
@@ -92,32 +95,59 @@ export const removedVersions = (table: TableRef, dialect: Dialect, ids: readonly
   return sql`SELECT id, max(version) AS version ${removals} AND ${dialect.inList(ident('id'), ids, 'text')} GROUP BY id`
 }
 
+/** Indexes the versions of removals, for `greatestRemoval`. */
+export const indexRemovedVersions = (log: TableRef, dialect: Dialect): SqlText =>
+  sql`CREATE INDEX IF NOT EXISTS "_changes_version" ON ${dialect.target(log)} (version) WHERE after IS NULL`
+
+/** The indexes of earlier releases. */
+export const dropEarlierIndexes = (log: TableRef, dialect: Dialect): SqlText[] =>
+  ['_changes_at', '_changes_ahead', '_changes_first'].map(
+    (name) => sql`DROP INDEX IF EXISTS ${dialect.indexName(log, name)}`,
+  )
+
 /**
- * Removals whose rows had versions after the time of the removal: the clock was set back, or a row had a thousand
- * changes in one millisecond.
+ * The column of a log that refers to rows. An entry with it and without `before` is of inserts: of as many rows as the
+ * list `after` has elements, the numbers of characters of their records; `row` is the key of the first of them, and
+ * those of the others follow. Of these changes the last one has the number of the entry, and the others those before
+ * it. An entry with `before` is of the first change of an inserted row after the insert: it leads to what was inserted.
  */
-const isAhead = sql`after IS NULL AND version > at * 1000 + 999`
+const row = ident('row')
 
-/** Indexes the removals with versions after their times, of which there are normally none. */
-export const indexRemovalsAhead = (log: TableRef, dialect: Dialect): SqlText =>
-  sql`CREATE INDEX IF NOT EXISTS "_changes_ahead" ON ${dialect.target(log)} (version) WHERE ${isAhead}`
+/** Extends a log so that it can refer to rows. */
+export const addLogRow = (log: TableRef, dialect: Dialect): SqlText[] => [
+  sql`ALTER TABLE ${dialect.target(log)} ADD COLUMN ${row} BIGINT`,
+  sql`CREATE INDEX "_changes_row" ON ${dialect.target(log)} ("table", ${row}) WHERE ${isFirstChange(row, ident('before'))}`,
+]
 
-/** The delta of the first modification of a row begins with a space, so that an index finds it. */
-const firstMark = ' '
-
-export const isFirstModification = (before: SqlText): SqlText => sql`${before} < '!'`
-
-/** Indexes the first modification of each row, which has what was inserted. */
-export const indexFirstModifications = (log: TableRef, dialect: Dialect): SqlText =>
-  sql`CREATE INDEX IF NOT EXISTS "_changes_first" ON ${dialect.target(log)} ("table", id)
-    WHERE ${isFirstModification(sql`before`)}`
-
-/** An upper bound of the versions of all removals in a log, by two lookups in indexes. */
-export const greatestRemoval = (table: TableRef, dialect: Dialect): SqlText => {
+/**
+ * Gives the references of earlier releases, which are to ids, the keys of their rows. The rows that have been removed
+ * since get keys of their own, the negative numbers of their removals.
+ */
+export function referByRow(table: TableRef, dialect: Dialect): SqlText {
   const log = dialect.target(changeLog(table))
-  return sql`SELECT max(coalesce((SELECT max(at) FROM ${log}), 0) * 1000 + 999,
-    coalesce((SELECT version FROM ${log} WHERE ${isAhead} ORDER BY version DESC LIMIT 1), 0)) AS version`
+  const of = (column: string): SqlText => sql`${log}.${ident(column)}`
+  const removal = sql`SELECT min(seq) FROM ${log} AS "_later" WHERE "_later"."table" = ${of('table')}
+    AND "_later".id = ${of('id')} AND "_later".after IS NULL AND "_later".seq >= ${of('seq')}`
+  const stored = sql`SELECT ${dialect.rowKey ?? ident('id')} FROM ${dialect.target(table)} WHERE id = ${of('id')}`
+  const isNumber = sql`before IS NULL AND octet_length(after) <= 15 AND after < ':'`
+  return sql`UPDATE ${log} SET ${row} = coalesce(-(${removal}), (${stored})),
+    after = CASE WHEN ${isNumber} THEN '[' || after || ']' ELSE after END
+    WHERE "table" = ${table.name} AND (after IS NULL OR before < '!' OR (${isNumber}))`
 }
+
+/** Whether an entry is the first change of an inserted row after the insert, as the index has it. */
+export const isFirstChange = (row: SqlText, before: SqlText): SqlText =>
+  sql`${row} IS NOT NULL AND ${before} IS NOT NULL`
+
+/** Whether an entry is of inserts, as SQL that does not read a long record. */
+export const isReferenceSql = (row: SqlText, before: SqlText): SqlText => sql`${row} IS NOT NULL AND ${before} IS NULL`
+
+/** Whether the text `after` of an entry is a reference to inserted rows: a list, in earlier releases a number. */
+export const isReference = (after: string | null): boolean => after !== null && after < '{'
+
+/** The greatest version of the removals in a log, by one lookup. */
+export const greatestRemoval = (table: TableRef, dialect: Dialect): SqlText =>
+  sql`SELECT version FROM ${dialect.target(changeLog(table))} WHERE after IS NULL ORDER BY version DESC LIMIT 1`
 
 /** The records of a change as stored in the log. */
 export interface LoggedTexts {
@@ -125,25 +155,20 @@ export interface LoggedTexts {
   readonly after: string | null
 }
 
-/** Digits of a number of characters, at most. */
-const referenceCharsMax = 15
-
-/** Whether `after` is a reference to the row of an insert (`Dialect.logRefersToRows`): a number, not an object. */
-export const isReference = (after: string | null): boolean =>
-  after !== null && after.length <= referenceCharsMax && after < ':'
-
-/** The same in SQL, which does not read a long record. */
-export const isReferenceSql = (after: SqlText): SqlText =>
-  sql`octet_length(${after}) <= ${referenceCharsMax} AND ${after} < ':'`
-
-/** Bytes of the records of a change; computed without reading them if the engine can. */
-export const changeBytes = (dialect: Dialect): SqlText => {
+/** Bytes of the records of an entry; computed without reading them if the engine can. */
+export const entryBytes = (dialect: Dialect): SqlText => {
   const stored = sql`coalesce(octet_length(after), 0)`
   const after = dialect.logRefersToRows
-    ? sql`CASE WHEN ${isReferenceSql(sql`after`)} THEN CAST(after AS INTEGER) ELSE ${stored} END`
+    ? sql`CASE WHEN ${isReferenceSql(row, ident('before'))} THEN (SELECT sum(value) FROM json_each(after)) ELSE ${stored} END`
     : stored
   return sql`(coalesce(octet_length(before), 0) + ${after})`
 }
+
+/** Number of changes of an entry. */
+export const entryChanges = (dialect: Dialect): SqlText =>
+  dialect.logRefersToRows
+    ? sql`CASE WHEN ${isReferenceSql(row, ident('before'))} THEN json_array_length(after) ELSE 1 END`
+    : sql`1`
 
 const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
 
@@ -157,10 +182,6 @@ function differenceOf(before: Row, after: Row): string {
   const lacked = Object.keys(after).filter((name) => !Object.hasOwn(before, name))
   return JSON.stringify([old, lacked])
 }
-
-/** A record that has two times, which are equal until it is modified unless a service key has set them. */
-const isUnmodified = (record: Row): boolean =>
-  typeof record.createdAt === 'string' && record.createdAt === record.updatedAt
 
 const beforeTextOf = ({ before, after }: Pick<Appended, 'before' | 'after'>): string | null =>
   before && after ? differenceOf(before, after) : textOf(before)
@@ -188,33 +209,84 @@ export function movedBy(
 }
 
 /** A change of a row, or of what is no row and has no computed fields, such as a file. */
-type Appended = Omit<Change, 'table' | 'after'> & { readonly after: Row | null }
+type Appended = Omit<Change, 'table' | 'after' | 'versionBefore'> & { readonly after: Row | null }
 
 export type AppendChange = (change: Appended, requestId: string, nowMs: number) => SqlText
 
-/** The texts of a change in a log that refers to rows: every reference has an indexed modification, if it has any. */
-function referringTexts(change: Appended): LoggedTexts {
-  const { before, after, afterText } = change
-  if (!before && after && isUnmodified(after)) return { before: null, after: String(afterText?.length) }
-  const text = beforeTextOf(change)
-  return { before: before && after && isUnmodified(before) ? firstMark + text : text, after: afterText }
+/** Appends inserts of one version, whose rows have successive keys. */
+export type AppendInserts = (inserts: readonly Change[], requestId: string, nowMs: number) => SqlText
+
+/** Whether the log refers to the row of a change: an insert whose row has not continued the versions of another. */
+export const isReferable = ({ before, version }: Pick<Change, 'before' | 'version'>): boolean =>
+  before === null && isInsertVersion(version)
+
+/** Changes in successive runs of one version. */
+export function runsOf(changes: readonly Change[]): Change[][] {
+  const runs: Change[][] = []
+  for (const change of changes) {
+    const last = runs.at(-1)
+    if (last?.[0]?.version === change.version) last.push(change)
+    else runs.push([change])
+  }
+  return runs
 }
 
-/**
- * Builds the statement that appends a change of this table to the log, in the transaction of the write. With
- * `refersToRows`, an insert is stored as a reference to its row: the number of characters of the record.
- */
-export function createAppendChange(table: TableRef, dialect: Dialect, refersToRows = false): AppendChange {
-  const textsOf = (change: Appended): LoggedTexts =>
-    refersToRows ? referringTexts(change) : { before: beforeTextOf(change), after: change.afterText }
+const valuesOf = (change: Appended, table: TableRef, requestId: string, nowMs: number): SqlScalar[] => [
+  nowMs,
+  requestId,
+  table.name,
+  change.id,
+  change.version,
+  beforeTextOf(change),
+  change.afterText,
+]
+
+/** Builds the statement that appends a change of this table to the log, in the transaction of the write. */
+export function createAppendChange(table: TableRef, dialect: Dialect): AppendChange {
   const log = changeLog(table)
   const own = dialect.own(log)
   const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, version, before, after`
   const { text } = sql`INSERT INTO ${dialect.target(log)} (${columns}) VALUES (${own ? sql`${own.value}, ` : sql``}`
   const statement = `${text}?, ?, ?, ?, ?, ?, ?)`
-  return (change, requestId, nowMs) => {
-    const { before, after } = textsOf(change)
-    return { text: statement, values: [nowMs, requestId, table.name, change.id, change.version, before, after] }
+  return (change, requestId, nowMs) => ({ text: statement, values: valuesOf(change, table, requestId, nowMs) })
+}
+
+/** The statements of a table whose log refers to rows (`Dialect.logRefersToRows`). */
+export interface ReferringAppends {
+  /** To be run after an insert or an update, and before a removal, since it looks up the key of the row. */
+  readonly change: (change: Change, requestId: string, nowMs: number) => SqlText
+  readonly inserts: AppendInserts
+}
+
+export function createReferringAppends(table: TableRef, dialect: Dialect): ReferringAppends {
+  const log = changeLog(table)
+  const complete = createAppendChange(table, dialect)
+  const head = (columns: string): string => sql`INSERT INTO ${dialect.target(log)} `.text + columns
+  const key = sql`(SELECT ${dialect.rowKey ?? ident('id')} FROM ${dialect.target(table)} WHERE "id" = `.text
+  const first = head(`(at, request, "table", id, version, before, after, "row") VALUES (?, ?, ?, ?, ?, ?, ?, ${key}?))`)
+  const number = sql`CAST(${dialect.logView.snapshot(log)} AS INTEGER)`
+  const references = {
+    // The id of the entry stays empty: it is in the row.
+    one: head(`(at, request, "table", id, version, after, "row") VALUES (?, ?, ?, '', ?, ?, ${key}?))`),
+    many: head(
+      `(seq, at, request, "table", id, version, after, "row") VALUES (${number.text} + ?, ?, ?, ?, '', ?, ?, ${key}?))`,
+    ),
+  }
+  const inserts: AppendInserts = (some, requestId, nowMs) => {
+    const [{ id, version }] = some as readonly [Change]
+    const sizes = `[${some.map(({ afterText }) => String(afterText?.length)).join()}]`
+    const values = [nowMs, requestId, table.name, version, sizes, id]
+    if (some.length === 1) return { text: references.one, values }
+    return { text: references.many, values: [...number.values, some.length, ...values] }
+  }
+  return {
+    inserts,
+    change(change, requestId, nowMs) {
+      if (isReferable(change)) return inserts([change], requestId, nowMs)
+      const isFirst = change.before !== null && isInsertVersion(change.versionBefore)
+      if (!isFirst) return complete(change, requestId, nowMs)
+      return { text: first, values: [...valuesOf(change, table, requestId, nowMs), change.id] }
+    },
   }
 }
 

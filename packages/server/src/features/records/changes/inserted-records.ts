@@ -1,6 +1,7 @@
 /**
- * The records of inserts that a log only refers to (`Dialect.logRefersToRows`): that of the row, where it has not
- * changed since, or else what the next change of the row had before it.
+ * The records of inserts that a log only refers to (`Dialect.logRefersToRows`): what the first change of the row after
+ * the insert had before it, or that of the row, where it has not changed. The key of a removed row may be used again,
+ * so the changes are looked up first. They are trimmed in their order, none before the insert.
  */
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import { type SelectColumn, type SelectList, selectList } from '../../../engines/sql/page-query.ts'
@@ -10,21 +11,13 @@ import type { Table } from '../../../query/table.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { createTableRows, type RecordRow, type TableRows } from '../rows.ts'
 import { takeVersion, versionName } from '../version.ts'
-import {
-  isFirstModification,
-  isReference,
-  isReferenceSql,
-  type LoggedTexts,
-  parseRecord,
-  readBefore,
-} from './changes.ts'
+import { isFirstChange, isReference, isReferenceSql, type LoggedTexts, parseRecord, readBefore } from './changes.ts'
 
-/** A change of a log with its row and its next change, as `from` joins them. Fields never begin with `_`. */
+/** A change of a log with its row and the first change of that, as `from` joins them. Fields never begin with `_`. */
 type JoinedRow = RecordRow & {
   readonly _change: number
   readonly _before: string | null
   readonly _after: string | null
-  readonly _inserted: number | null
   readonly _nextBefore: string | null
   readonly _nextAfter: string | null
 }
@@ -33,7 +26,7 @@ type JoinedRow = RecordRow & {
 export interface JoinedChange {
   readonly seq: number
   readonly before: RecordRow | null
-  /** Undefined where the record is lost: the next change of its row is trimmed. */
+  /** Undefined where the record is lost with its table. */
   readonly after: RecordRow | null | undefined
 }
 
@@ -44,8 +37,10 @@ export const hasRecord = (change: JoinedChange): change is JoinedChange & { read
 /** Reads the changes of one table together with the records that they refer to. */
 export interface JoinedLog {
   readonly list: SelectList
-  /** ` FROM …`, with the log as `_log`. */
+  /** ` FROM …`, with the entries of the log as `_log`. */
   readonly from: SqlText
+  /** The number of a change. Those of one entry are up to that of the entry. */
+  readonly number: SqlText
   /** The change in a row of `from`. */
   changeOf(row: RecordRow): JoinedChange
 }
@@ -53,48 +48,46 @@ export interface JoinedLog {
 const log = (column: string): SqlText => sql`"_log".${ident(column)}`
 const later = (column: string): SqlText => sql`"_later".${ident(column)}`
 
-/** The number of the next change of an inserted row. The two conditions are those of the indexes of the log. */
-function nextChange({ table }: TableRows, dialect: Dialect): SqlText {
-  const of = (condition: SqlText): SqlText =>
-    sql`coalesce((SELECT min(seq) FROM ${dialect.from({ ...table, name: '_changes' }, sql`"_later"`)}
-      WHERE ${later('table')} = ${table.name} AND ${later('id')} = ${log('id')} AND ${later('seq')} > ${log('seq')}
-      AND ${condition}), ${Number.MAX_SAFE_INTEGER})`
-  const removal = of(sql`${later('after')} IS NULL`)
-  const modification = of(isFirstModification(later('before')))
-  return sql`min(${removal}, ${modification})`
-}
+const isInsert = isReferenceSql(log('row'), log('before'))
+/** The key of an inserted row. */
+const key = sql`${log('row')} + "_each".key`
+const number = sql`${log('seq')} - CASE WHEN ${isInsert} THEN json_array_length(${log('after')}) - 1 - "_each".key ELSE 0 END`
+
+/** The number of the first change of an inserted row. The condition is that of the index. */
+const firstChange = ({ table }: TableRows, dialect: Dialect): SqlText =>
+  sql`(SELECT min(seq) FROM ${dialect.from({ ...table, name: '_changes' }, sql`"_later"`)}
+    WHERE ${later('table')} = ${table.name} AND ${later('row')} = ${key} AND ${later('seq')} > ${log('seq')}
+    AND ${isFirstChange(later('row'), later('before'))})`
 
 export function createJoinedLog(rows: TableRows, dialect: Dialect): JoinedLog {
   const changes = { ...rows.table, name: '_changes' }
-  const isUnchanged = sql`${rows.version} = ${log('version')}`
   const short = (column: SqlText, name: string): SelectColumn => ({ column, name, kind: 'short' })
   const text = (column: SqlText, name: string): SelectColumn => ({ column, name, kind: 'text' })
   const list = selectList([
-    short(log('seq'), '_change'),
+    short(number, '_change'),
     text(log('before'), '_before'),
     text(log('after'), '_after'),
-    short(log('version'), '_inserted'),
     text(sql`"_next"."before"`, '_nextBefore'),
     text(sql`"_next"."after"`, '_nextAfter'),
     short(rows.version, versionName),
   ])
   const from = sql` FROM ${dialect.from(changes, sql`"_log"`)}
-    LEFT JOIN ${rows.from} ON ${isReferenceSql(log('after'))} AND ${rows.name}."id" = ${log('id')}
-    LEFT JOIN ${dialect.from(changes, sql`"_next"`)} ON ${isReferenceSql(log('after'))}
-      AND "_next".seq = CASE WHEN ${isUnchanged} THEN NULL ELSE ${nextChange(rows, dialect)} END`
+    JOIN json_each(CASE WHEN ${isInsert} THEN ${log('after')} ELSE '[0]' END) AS "_each"
+    LEFT JOIN ${rows.from} ON ${isInsert} AND ${rows.key} = ${key}
+    LEFT JOIN ${dialect.from(changes, sql`"_next"`)} ON ${isInsert}
+      AND "_next".seq = ${firstChange(rows, dialect)}`
 
-  function insertedOf({ _inserted, _nextBefore, _nextAfter, ...row }: JoinedRow): RecordRow | undefined {
-    const isStored = row[versionName] !== null
-    const version = takeVersion(row)
-    if (_nextBefore !== null && !(isStored && version === _inserted))
-      return readBefore(_nextBefore, parseRecord(_nextAfter)) ?? undefined
-    // A migration may have raised the version of the row without a change.
-    return isStored ? rows.fromSql(row) : undefined
+  function insertedOf({ _nextBefore, _nextAfter, ...row }: JoinedRow): RecordRow | undefined {
+    if (_nextBefore !== null) return readBefore(_nextBefore, parseRecord(_nextAfter)) ?? undefined
+    if (row[versionName] === null) return undefined
+    takeVersion(row)
+    return rows.fromSql(row)
   }
 
   return {
     list: { ...list, text: join([list.text, rows.columns(true)], ', ') },
     from,
+    number,
     changeOf(joined) {
       const { _change, _before, _after, ...rest } = joined as JoinedRow
       if (isReference(_after)) return { seq: _change, before: null, after: insertedOf(rest as JoinedRow) }
@@ -122,38 +115,57 @@ export function createFindRows(storedNamespaces: () => Namespaces) {
   }
 }
 
-/** Replaces references to rows by their records. Changes whose records are lost, as if trimmed, are left out. */
-export type ResolveReferences = <Row extends LoggedTexts & { readonly seq: number | string; readonly table: string }>(
-  rows: readonly Row[],
-) => Promise<readonly Row[]>
+/** An entry of a log. */
+export interface LogEntry extends LoggedTexts {
+  readonly seq: number | string
+  readonly table: string
+  /** Empty where the entry is of inserts. */
+  readonly id: string
+}
+
+/** A change of an entry: `seq` is its own number, `entry` that of the entry. */
+export type EntryChange<Entry> = Entry & { readonly seq: number; readonly entry: number }
+
+/** The changes of entries, without their records. */
+export function changesOfEntries<Entry extends LogEntry>(entries: readonly Entry[]): EntryChange<Entry>[] {
+  return entries.flatMap((one) => {
+    const entry = Number(one.seq)
+    const count = isReference(one.after) ? [JSON.parse(one.after as string)].flat().length : 1
+    return Array.from({ length: count }, (_, at) => ({ ...one, seq: entry - count + 1 + at, entry }))
+  })
+}
+
+/** Replaces references to rows by their records and ids. Changes whose records are lost are left out. */
+export type ResolveReferences = <Change extends EntryChange<LogEntry>>(
+  changes: readonly Change[],
+) => Promise<readonly Change[]>
 
 export function createResolveReferences(database: Database, findRows: FindRows): ResolveReferences {
-  async function recordsOf(tableName: string, seqs: readonly number[]): Promise<Map<number, string>> {
+  async function recordsOf(tableName: string, entries: readonly number[]): Promise<Map<number, RecordRow>> {
     const rows = findRows(tableName)
     if (!rows) return new Map()
     const { list, from, changeOf } = joinedLogOf(rows, database.dialect)
     const found = await database.all<RecordRow>(
-      sql`SELECT ${list.text}${from} WHERE ${database.dialect.inList(log('seq'), seqs, 'number')}`,
+      sql`SELECT ${list.text}${from} WHERE ${database.dialect.inList(log('seq'), entries, 'number')}`,
     )
-    const records = found.map(changeOf).filter(hasRecord)
-    return new Map(records.map(({ seq, after }) => [seq, JSON.stringify(after)]))
+    return new Map(found.map(changeOf).flatMap(({ seq, after }) => (after ? [[seq, after]] : [])))
   }
 
-  return async (rows) => {
+  return async (changes) => {
     const byTable = Map.groupBy(
-      rows.filter(({ after }) => isReference(after)),
+      changes.filter(({ after }) => isReference(after)),
       ({ table }) => table,
     )
-    if (byTable.size === 0) return rows
-    const records = new Map<number, string>()
+    if (byTable.size === 0) return changes
+    const records = new Map<number, RecordRow>()
     for (const [table, some] of byTable) {
-      const seqs = some.map(({ seq }) => Number(seq))
-      for (const [seq, text] of await recordsOf(table, seqs)) records.set(seq, text)
+      const entries = [...new Set(some.map(({ entry }) => entry))]
+      for (const [seq, record] of await recordsOf(table, entries)) records.set(seq, record)
     }
-    return rows.flatMap((row) => {
-      if (!isReference(row.after)) return [row]
-      const after = records.get(Number(row.seq))
-      return after === undefined ? [] : [{ ...row, after }]
+    return changes.flatMap((change) => {
+      if (!isReference(change.after)) return [change]
+      const record = records.get(change.seq)
+      return record ? [{ ...change, id: record.id as string, after: JSON.stringify(record) }] : []
     })
   }
 }

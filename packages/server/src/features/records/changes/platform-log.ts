@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { platformTable, preparePlatformTables } from '../../../engines/sql/platform-tables.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import type { Row } from '../../../query/matches.ts'
-import { createAppendChange, createChangeLog } from './changes.ts'
+import { addLogRow, changeLog, createAppendChange, createChangeLog, dropEarlierIndexes } from './changes.ts'
 import { createTrimState } from './trim.ts'
 
 /** The change of one row; `before` is null for an insert, `after` for a delete. */
@@ -29,6 +29,10 @@ export const preparePlatformLog = (database: Database, namespace: string): Promi
       ...createChangeLog({ namespace, perInstance: false }, dialect),
       ...createTrimState(namespace, dialect.target),
     ],
+    (dialect) => {
+      const log = changeLog({ namespace, perInstance: false })
+      return [...(dialect.logRefersToRows ? addLogRow(log, dialect) : []), ...dropEarlierIndexes(log, dialect)]
+    },
   ])
 
 /**

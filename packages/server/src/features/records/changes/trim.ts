@@ -1,16 +1,17 @@
 /**
- * Retention of the change log, which is bounded by age and size. Each step deletes a bounded number of rows and bytes.
+ * Retention of the change log, which is bounded by age and size. It is trimmed from its beginning, in order, since
+ * later entries may have the records of inserts. Each step deletes a bounded number of entries and bytes.
  */
 import type { TableRef } from '../../../engines/sql/dialect.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { clampFuture } from '../../../engines/sql/trim-rows.ts'
 import {
   changeOverheadBytes,
   changesCountRowsMax,
   changesKeptMinMs,
   changesTrimBytesMax,
   changesTrimRowsMax,
+  clockSkewMs,
 } from '../../../limits/sqlite.ts'
 import { changeLog } from './changes.ts'
 
@@ -63,10 +64,9 @@ export async function mayBeTrimmed(
   return database.dialect.logView.isBeyond(await findTrimmed(database, namespace), snapshot)
 }
 
-/** Rows to delete, in order, `rows` at most. */
+/** Entries to delete: the first ones for which a condition holds, `rows` at most. */
 interface Selection {
   readonly condition: SqlText
-  readonly order: SqlText
   readonly rows: number
 }
 
@@ -83,8 +83,11 @@ function createLogTrim(database: Database, namespace: string) {
   const size = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0) + ${changeOverheadBytes}`
   const none: Removed = { rows: 0, bytes: 0 }
 
-  const selected = ({ condition, order, rows }: Selection, columns: SqlText): SqlText =>
-    sql`SELECT ${columns} FROM ${log} WHERE ${condition} ORDER BY ${order} LIMIT ${rows}`
+  const first = sql`SELECT * FROM ${log} ORDER BY seq LIMIT ${changesTrimRowsMax}`
+  const selected = ({ condition, rows }: Selection, columns: SqlText): SqlText =>
+    sql`SELECT ${columns} FROM ${log} WHERE seq < coalesce(
+      (SELECT min(seq) FROM (${first}) AS part WHERE NOT (${condition})), ${Number.MAX_SAFE_INTEGER})
+      ORDER BY seq LIMIT ${rows}`
 
   async function measure(tx: Transaction, selection: Selection) {
     const columns = sql`${size} AS size, ${dialect.logView.position} AS position`
@@ -95,16 +98,16 @@ function createLogTrim(database: Database, namespace: string) {
     return { rows: Number(row?.rows ?? 0), bytes: Number(row?.bytes ?? 0), last: Number(row?.last ?? 0) }
   }
 
-  /** Deletes the first rows of a selection, about `bytesMax` bytes. */
-  async function remove(selection: Omit<Selection, 'rows'>, bytesMax: number): Promise<Removed> {
-    const [found] = await database.all(selected({ ...selection, rows: 1 }, sql`seq`))
+  /** Deletes the first entries for which a condition holds, about `bytesMax` bytes. */
+  async function remove(condition: SqlText, bytesMax: number): Promise<Removed> {
+    const [found] = await database.all(selected({ condition, rows: 1 }, sql`seq`))
     if (!found) return none
     return database.write(async (tx) => {
       await tx.lock(`trim ${namespace}`)
-      const most = await measure(tx, { ...selection, rows: changesTrimRowsMax })
+      const most = await measure(tx, { condition, rows: changesTrimRowsMax })
       if (most.rows === 0) return none
       const rows = Math.max(1, Math.min(most.rows, Math.ceil((most.rows * bytesMax) / most.bytes)))
-      const fit = { ...selection, rows }
+      const fit = { condition, rows }
       const { bytes, last } = rows === most.rows ? most : await measure(tx, fit)
       await tx.run(sql`DELETE FROM ${log} WHERE seq IN (${selected(fit, sql`seq`)})`)
       await tx.run(sql`UPDATE ${state} SET trimmed = CASE WHEN trimmed < ${last} THEN ${last} ELSE trimmed END,
@@ -114,18 +117,33 @@ function createLogTrim(database: Database, namespace: string) {
   }
 
   return {
-    log,
     /** Deletes a portion of the changes before a time that have been read. */
     removeOlder: (beforeMs: number, readUpTo: ReadUpTo): Promise<Removed> => {
       const isRead = readUpTo === null ? sql`` : sql` AND ${dialect.logView.within(readUpTo)}`
-      return remove({ condition: sql`at < ${beforeMs}${isRead}`, order: sql`at, seq` }, changesTrimBytesMax)
+      return remove(sql`at < ${beforeMs}${isRead}`, changesTrimBytesMax)
     },
     /** Deletes about `bytes` of the oldest changes, except recent ones, which readers may be about to read. */
     removeOldest: (bytes: number, nowMs: number): Promise<Removed> =>
-      remove(
-        { condition: sql`at < ${nowMs - changesKeptMinMs}`, order: sql`seq` },
-        Math.min(bytes, changesTrimBytesMax),
-      ),
+      remove(sql`at < ${nowMs - changesKeptMinMs}`, Math.min(bytes, changesTrimBytesMax)),
+    /**
+     * Sets the times of entries in the future to the current time, among those after number `after`: they were written
+     * under a clock that was ahead, and would be kept until then. Returns the number after which more may follow, null
+     * if the first is not one.
+     */
+    async clampFuture(after: number, nowMs: number): Promise<number | null> {
+      const isAhead = sql`at > ${nowMs + clockSkewMs}`
+      const some = sql`SELECT seq, at FROM ${log} WHERE seq > ${after} ORDER BY seq`
+      const [next] = await database.all(sql`SELECT 1 FROM (${some} LIMIT 1) AS part WHERE ${isAhead}`)
+      if (!next) return null
+      return database.write(async (tx) => {
+        const [found] = await tx.all<{ last: unknown }>(
+          sql`SELECT max(seq) AS last FROM (${some} LIMIT ${changesTrimRowsMax}) AS part`,
+        )
+        const last = Number(found?.last ?? after)
+        await tx.run(sql`UPDATE ${log} SET at = ${nowMs} WHERE seq > ${after} AND seq <= ${last} AND ${isAhead}`)
+        return last
+      })
+    },
     /** Adds changes written since the last call to the size of the log. `isAll`: whether all are counted. */
     count(): Promise<{ bytes: number; isAll: boolean }> {
       return database.write(async (tx) => {
@@ -134,10 +152,10 @@ function createLogTrim(database: Database, namespace: string) {
         )
         const counted = Number(known?.counted ?? 0)
         const columns = sql`seq, ${size} AS size`
-        const some = { condition: sql`seq > ${counted}`, order: sql`seq`, rows: changesCountRowsMax }
         const [added] = await tx.all<{ rows: unknown; bytes: unknown; last: unknown }>(
           sql`SELECT count(*) AS rows, coalesce(sum(size), 0) AS bytes, max(seq) AS last
-            FROM (${selected(some, columns)}) AS picked`,
+            FROM (SELECT ${columns} FROM ${log} WHERE seq > ${counted} ORDER BY seq LIMIT ${changesCountRowsMax})
+            AS picked`,
         )
         const rows = Number(added?.rows ?? 0)
         const bytes = Number(known?.bytes ?? 0) + Number(added?.bytes ?? 0)
@@ -164,13 +182,13 @@ export async function trimLog(
   }: { readonly nowMs: number; readonly signal: AbortSignal | undefined; readonly readUpTo?: ReadUpTo },
 ): Promise<void> {
   const trim = createLogTrim(database, namespace)
-  while (!signal?.aborted && (await clampFuture(database, trim.log, nowMs)) === changesTrimRowsMax);
   // Count first: the size of deleted changes is subtracted from the counted size.
   let size = await trim.count()
   while (!signal?.aborted && !size.isAll) size = await trim.count()
   let { bytes } = size
   for (let removed = { rows: 1, bytes: 0 }; removed.rows > 0 && !signal?.aborted; bytes -= removed.bytes)
     removed = await trim.removeOlder(nowMs - retentionMs, readUpTo)
+  for (let after: number | null = 0; after !== null && !signal?.aborted; ) after = await trim.clampFuture(after, nowMs)
   for (let removed = { rows: 1, bytes: 0 }; removed.rows > 0 && bytes > bytesMax && !signal?.aborted; ) {
     removed = await trim.removeOldest(bytes - bytesMax, nowMs)
     bytes -= removed.bytes

@@ -10,7 +10,7 @@ import { termsColumn, termsColumnName } from '../../../engines/term-index/term-i
 import { cellColumn } from '../../../query/geo/geo-sql.ts'
 import type { Field, FieldType, Ranking, Table } from '../../../query/table.ts'
 import { extraColumn, storedColumns, toStored, toStoredColumns } from '../../../query/to-sql.ts'
-import { versionColumn, versionDefinition, versionName } from '../version.ts'
+import { migratedVersions, versionColumn, versionDefinition, versionName } from '../version.ts'
 import { type CoveredFields, type CoveringIndex, canStay, coveredBy, describeCovered } from './covered-fields.ts'
 import { type ComputedDescription, describeComputed, findStale, type StaleFields } from './stale-fields.ts'
 
@@ -247,7 +247,7 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
   if (isFilled(field, known)) {
     const values = toStoredColumns(field, field.default, dialect)
     const sets = storedColumns(field).map(({ name }, at) => sql`${ident(name)} = ${values[at] ?? null}`)
-    const next = sql`${versionColumn} = ${versionColumn} + 1`
+    const next = sql`${versionColumn} = ${versionColumn} + ${migratedVersions}`
     steps.push(sql`UPDATE ${dialect.target(table)} SET ${join([...sets, next], ', ')} WHERE ${column} IS NULL`)
     return
   }

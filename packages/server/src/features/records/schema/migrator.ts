@@ -13,11 +13,13 @@ import { createResponsesTable } from '../../../engines/sql/stored-responses.ts'
 import { searchFillRows } from '../../../limits/sqlite.ts'
 import type { Table } from '../../../query/table.ts'
 import {
+  addLogRow,
   addLogVersion,
   changeLog,
   createChangeLog,
-  indexFirstModifications,
-  indexRemovalsAhead,
+  dropEarlierIndexes,
+  indexRemovedVersions,
+  referByRow,
 } from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
 import type { Namespaces } from '../resolve-table.ts'
@@ -59,7 +61,6 @@ function platformSteps({ namespace, perInstance }: Omit<Target, 'tables'>, diale
     ...dialect.prepareNamespace(namespace),
     sql`CREATE TABLE IF NOT EXISTS ${descriptions} (name TEXT PRIMARY KEY, description TEXT NOT NULL)`,
     ...createChangeLog({ namespace, perInstance }, dialect),
-    ...(dialect.logRefersToRows ? [indexFirstModifications(changeLog({ namespace, perInstance }), dialect)] : []),
     ...createResponsesTable(namespace, dialect),
     ...createTrimState(namespace, dialect.target),
   ]
@@ -77,9 +78,12 @@ export const combinedName = ''
 /** The database that stores the declarations of dynamic namespaces. Users cannot declare a namespace of this name. */
 export const platform: DatabaseAddress = { namespace: '_platform', instanceId: null }
 
+/** Raised with each change of the platform's own tables that `extendLog` makes to those of earlier releases. */
+const logFormat = 2
+
 /** Includes the names: a table that replaces another with an equal declaration must still be created. */
 const fingerprintOf = (tables: readonly Table[]): string =>
-  fingerprint(JSON.stringify(tables.map((table) => [table.name, describe(table)])))
+  fingerprint(JSON.stringify([logFormat, ...tables.map((table) => [table.name, describe(table)])]))
 
 async function readDescriptions(tx: Transaction, descriptions: SqlText): Promise<Map<string, string>> {
   const rows = await tx.all<{ name: string; description: string }>(sql`SELECT name, description FROM ${descriptions}`)
@@ -120,7 +124,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   const combined = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
   if (known.get(combinedName) === combined) return { conflicts: [], stale: [] }
-  if (!mode.isDryRun) await extendLog(tx, dialect, target)
+  if (!mode.isDryRun) await extendLog(tx, dialect, target, known)
   const conflicts: SchemaConflict[] = []
   const stale: Table[] = []
   for (const table of tables) {
@@ -155,13 +159,23 @@ function recomputeTable(database: Database, target: Target, table: Table): Promi
   })
 }
 
-/** Adds the column that the log of an earlier release lacks, and its index. */
-async function extendLog(tx: Transaction, dialect: Dialect, target: Omit<Target, 'tables'>): Promise<void> {
+/** Adds the columns that the log of an earlier release lacks, and their indexes. */
+async function extendLog(
+  tx: Transaction,
+  dialect: Dialect,
+  target: Target,
+  known: ReadonlyMap<string, string>,
+): Promise<void> {
   const log = changeLog(target)
-  const found = await tx.all(dialect.hasColumn(log, 'version'))
-  if (found.length === 0) await tx.run(addLogVersion(log, dialect))
+  const lacks = async (column: string): Promise<boolean> => (await tx.all(dialect.hasColumn(log, column))).length === 0
+  if (await lacks('version')) await tx.run(addLogVersion(log, dialect))
+  if (dialect.logRefersToRows && (await lacks('row'))) {
+    for (const step of addLogRow(log, dialect)) await tx.run(step)
+    for (const table of target.tables) if (known.has(table.name)) await tx.run(referByRow(table, dialect))
+  }
+  for (const step of dropEarlierIndexes(log, dialect)) await tx.run(step)
   // Where other processes write to the log, no bound of its removals is known.
-  if (dialect.follow === null) await tx.run(indexRemovalsAhead(log, dialect))
+  if (dialect.follow === null) await tx.run(indexRemovedVersions(log, dialect))
 }
 
 /**

@@ -10,6 +10,7 @@ import { recomputedChars, recomputedRowsMax, rowsReadAtOnceMin } from '../../../
 import { complete, findRecomputed } from '../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../query/table.ts'
 import { createTableRows } from '../rows.ts'
+import { migratedVersions } from '../version.ts'
 import type { TableDescription } from './migration-plan.ts'
 import type { StaleFields } from './stale-fields.ts'
 
@@ -70,7 +71,7 @@ async function recomputePage(
     const changed = findRecomputed(table, row, completed)
     if (changed.length > 0)
       tx.send(
-        sql`UPDATE ${dialect.target(table)} SET ${rows.assignments(completed, changed, version + 1)} WHERE ${where(after)}`,
+        sql`UPDATE ${dialect.target(table)} SET ${rows.assignments(completed, changed, version + migratedVersions)} WHERE ${where(after)}`,
       )
     const pause = next()
     if (pause) await pause

@@ -63,18 +63,18 @@ async function replay(
   seq: number,
   onCaughtUp: (moved: number) => void,
 ): Promise<boolean> {
-  const { list, from, changeOf } = joinedLogOf(rows, database.dialect)
+  const { list, from, number, changeOf } = joinedLogOf(rows, database.dialect)
   let moved = 0
   let after = seq
   let limit = followedChangesMax
   for (let step = 0; step < totalReplaySteps; step++) {
-    const source = sql`${from} WHERE "_log".seq > ${after} AND "_log"."table" = ${table.name}`
+    const source = sql`${from} WHERE "_log".seq > ${after} AND "_log"."table" = ${table.name} AND ${number} > ${after}`
     let isCurrent = false
     let isLast = false
     const page = await database.readPage<RecordRow>({
       list,
       source,
-      order: sql` ORDER BY "_log".seq`,
+      order: sql` ORDER BY "_log".seq, "_each".key`,
       limit,
       offset: 0,
       key: null,

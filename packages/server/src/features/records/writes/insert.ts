@@ -3,9 +3,9 @@ import { createSlices } from '../../../base/concurrency/slices.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import type { CompleteRow } from '../../../query/computed/computed-fields.ts'
 import { partiallyEvaluate } from '../../../query/matches.ts'
-import { changeOf, removedVersions } from '../changes/changes.ts'
+import { type Change, changeOf, removedVersions } from '../changes/changes.ts'
 import type { RecordRow } from '../rows.ts'
-import { nextVersion } from '../version.ts'
+import { insertVersion, nextVersion } from '../version.ts'
 import type { Decision } from './hooks/hooked-row.ts'
 import {
   checkReferences,
@@ -13,7 +13,7 @@ import {
   decide,
   isOfIndex,
   pretend,
-  record,
+  recordInserts,
   require,
   runIndexed,
   sendIndexed,
@@ -39,13 +39,14 @@ async function continueVersions(write: Write, inserted: readonly NewRecord[]): P
   const { table, backEnd, rows } = call
   const ids = inserted.filter(({ hasOwnId }) => hasOwnId).map(({ row }) => row.id as string)
   const versions = new Map<string, number>()
-  if (ids.length === 0 || (await removals.areBelow(write, nextVersion(0, nowMs)))) return versions
+  if (ids.length === 0 || (await removals.areBelow(write, insertVersion(nowMs)))) return versions
   const found = await tx.all<{ id: string; version: number | string | null }>(
     removedVersions(table, backEnd.dialect, ids),
   )
   for (const { id, version } of found) {
-    const next = nextVersion(Number(version ?? 0), nowMs)
-    if (next === nextVersion(0, nowMs)) continue
+    const removed = Number(version ?? 0)
+    if (removed < insertVersion(nowMs)) continue
+    const next = nextVersion(removed, nowMs)
     versions.set(id, next)
     tx.send(rows.setVersion(id, next))
   }
@@ -72,7 +73,7 @@ export function decideInsert(write: Write, record: NewRecord): NewRecord | null 
 /** Inserts records for the rest of a transaction that will be rolled back, so that other operations find them. */
 async function pretendInserts(write: Write, records: readonly NewRecord[]): Promise<Stored[]> {
   const { call, nowMs } = write
-  const version = nextVersion(0, nowMs)
+  const version = insertVersion(nowMs)
   const rows = records.map(({ row }) => ({ row, version }))
   const statements = call.rows.insertMany
     ? [await call.rows.insertMany(rows)]
@@ -84,17 +85,22 @@ async function pretendInserts(write: Write, records: readonly NewRecord[]): Prom
 }
 
 async function insertDecided(write: Write, inserted: NewRecord): Promise<Stored> {
+  const change = await insertUnlogged(write, inserted)
+  recordInserts(write, [change])
+  return storedOf(change, inserted.decision)
+}
+
+/** Inserts a decided record; its change has yet to be recorded. */
+async function insertUnlogged(write: Write, inserted: NewRecord): Promise<Change> {
   const { call, nowMs } = write
   const { row, decision } = inserted
   const id = row.id as string
   await require(write, call.permissions.insert(), row)
   await checkReferences(write, row, Object.keys(row), decision)
-  const version = nextVersion(0, nowMs)
+  const version = insertVersion(nowMs)
   sendIndexed(write, call.rows.insert(row, version), row)
   const continued = inserted.hasOwnId ? (await continueVersions(write, [inserted])).get(id) : undefined
-  const change = changeOf(call.table, id, null, row, continued ?? version, decision?.text)
-  record(write, change)
-  return storedOf(change, decision)
+  return changeOf(call.table, id, null, row, continued ?? version, 0, decision?.text)
 }
 
 /** Whether an insert can be checked without a query. */
@@ -121,13 +127,14 @@ export async function insertRecords(
   const together = records.length > 1 ? await insertTogether(write, records, at) : null
   if (together) return together
   const next = createSlices()
-  const stored: Stored[] = []
+  const changes: Change[] = []
   for (const [index, one] of records.entries()) {
     const pause = next()
     if (pause) await pause
-    stored.push(await insertDecided(at(index), one))
+    changes.push(await insertUnlogged(at(index), one))
   }
-  return stored
+  recordInserts(write, changes)
+  return changes.map((change, index) => storedOf(change, records[index]?.decision))
 }
 
 /** Inserts all records with one statement if that is faster and possible. Otherwise does nothing and returns null. */
@@ -138,7 +145,7 @@ async function insertTogether(
 ): Promise<Stored[] | null> {
   const { call, tx, committed, requestId, nowMs } = write
   const rows = records.map(({ row }) => row)
-  const version = nextVersion(0, nowMs)
+  const version = insertVersion(nowMs)
   const { insertMany, appendChanges } = call.rows
   if (!insertMany || !appendChanges || !rows.every((row) => needsNoQuery(write, row))) return null
   for (const [index, row] of rows.entries()) await require(at(index), call.permissions.insert(), row)
@@ -154,7 +161,7 @@ async function insertTogether(
   const continued = await continueVersions(write, records)
   const changes = records.map(({ row, decision }) => {
     const id = row.id as string
-    return changeOf(call.table, id, null, row, continued.get(id) ?? version, decision?.text)
+    return changeOf(call.table, id, null, row, continued.get(id) ?? version, 0, decision?.text)
   })
   for (const { afterText } of changes) countLogged(write, [afterText])
   tx.send(appendChanges(changes, requestId, nowMs))

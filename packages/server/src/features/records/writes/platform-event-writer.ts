@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Database, DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
 import { createAppendChange } from '../changes/changes.ts'
-import { nextVersion } from '../version.ts'
+import { insertVersion } from '../version.ts'
 
 /** Appends an event, which the log has as the `after` of a change with an id of its own. */
 export type PlatformEventWriter = (tx: Transaction, event: object) => Promise<void>
@@ -25,7 +25,7 @@ export function createPlatformEventWriter(deps: {
   return async (tx, event) => {
     const atMs = nowMs()
     const id = randomUUID()
-    const change = { id, before: null, after: null, afterText: JSON.stringify(event), version: nextVersion(0, atMs) }
+    const change = { id, before: null, after: null, afterText: JSON.stringify(event), version: insertVersion(atMs) }
     await tx.run(append(change, id, atMs))
     tx.afterCommit(() => onCommitted(address, database))
   }

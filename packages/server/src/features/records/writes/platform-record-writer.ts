@@ -9,7 +9,7 @@ import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../query/table.ts'
 import { changeOf } from '../changes/changes.ts'
 import { createTableRows, type RecordRow } from '../rows.ts'
-import { nextVersion, takeVersion } from '../version.ts'
+import { insertVersion, nextVersion, takeVersion } from '../version.ts'
 import type { OnCommitted } from './write-context.ts'
 
 /** Replaces the record `before` with `after` in the transaction; null means that there is no record. */
@@ -49,12 +49,14 @@ export function createPlatformRecordWriter(deps: {
     const changed = before && after ? Object.keys(after).filter((name) => after[name] !== before[name]) : []
     if (before && after && changed.every((name) => name === 'updatedAt')) return
     const atMs = nowMs()
+    const versionBefore = before ? await lockVersion(tx, id) : 0
     // The ids of platform records are never used again.
-    const version = nextVersion(before ? await lockVersion(tx, id) : 0, atMs)
-    if (!after) await tx.run(rows.deleteById(id))
-    else await tx.run(before ? rows.update(after, changed, version) : rows.insert(after, version))
-    const change = changeOf(table, id, before, after, version)
+    const version = before ? nextVersion(versionBefore, atMs) : insertVersion(atMs)
+    if (after) await tx.run(before ? rows.update(after, changed, version) : rows.insert(after, version))
+    const change = changeOf(table, id, before, after, version, versionBefore)
+    // Before a removal: the log looks up the row's key.
     await tx.run(rows.appendChange(change, requestOf(tx), atMs))
+    if (!after) await tx.run(rows.deleteById(id))
     tx.afterCommit(() => committed({ address, database }, change))
   }
 }

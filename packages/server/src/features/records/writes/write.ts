@@ -22,7 +22,7 @@ import { findRecomputed } from '../../../query/computed/computed-fields.ts'
 import { always, type Expr, isNever } from '../../../query/expr.ts'
 import { negatedExists, partiallyEvaluate } from '../../../query/matches.ts'
 import type { HookOperation } from '../../before-hooks.ts'
-import { type Change, changeOf } from '../changes/changes.ts'
+import { type Change, changeOf, isReferable, runsOf } from '../changes/changes.ts'
 import { tooManyRecords } from '../reads/read-rows.ts'
 import { readScopeOf } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
@@ -58,13 +58,34 @@ export function countLogged({ logged }: Write, values: readonly unknown[]): void
   if (logged.chars > requestChangeCharsMax) throw tooManyRecords()
 }
 
-/** Appends a change to the log and publishes it after the commit. Throws 413 if the request logs too much. */
+/**
+ * Appends a modification or a removal to the log and publishes it after the commit. Throws 413 if the request logs too
+ * much.
+ */
 export function record(write: Write, change: Change): void {
-  const { call, tx, committed, removals, requestId, nowMs, locked } = write
+  const { call, tx, requestId, nowMs } = write
   const statement = call.rows.appendChange(change, requestId, nowMs)
-  // The record counts whether the log stores it or refers to its row.
-  countLogged(write, [...statement.values.slice(0, -1), change.afterText])
+  countLogged(write, statement.values)
   tx.send(statement)
+  publish(write, change)
+}
+
+/** As `record`, for inserts in succession: in one entry for all of one version, where the log refers to rows. */
+export function recordInserts(write: Write, changes: readonly Change[]): void {
+  const { call, tx, requestId, nowMs } = write
+  const { appendInserts, appendChange } = call.rows
+  // The records count whether the log stores them or refers to their rows.
+  for (const { id, afterText } of changes) countLogged(write, [requestId, call.table.name, id, afterText])
+  for (const run of runsOf(changes)) {
+    if (appendInserts && run.every(isReferable)) tx.send(appendInserts(run, requestId, nowMs))
+    else for (const change of run) tx.send(appendChange(change, requestId, nowMs))
+  }
+  for (const change of changes) publish(write, change)
+}
+
+/** Publishes a change after the commit, and notes it for the rest of the transaction. */
+function publish(write: Write, change: Change): void {
+  const { call, tx, committed, removals, locked } = write
   tx.afterCommit(() => committed(call, change))
   if (change.after === null) {
     removals.raise(call.address, change.version)
@@ -243,7 +264,7 @@ export async function updateRow(
   // What the hooks have yet to change may be rejected now, and not then.
   if (decision === null) await runIndexed(write, statement, after)
   else sendIndexed(write, statement, after)
-  const change = changeOf(call.table, before.id as string, before, after, version, decision?.text)
+  const change = changeOf(call.table, before.id as string, before, after, version, versionBefore, decision?.text)
   if ((change.afterText as string).length > recordBytesMax) throw payloadTooLarge(recordBytesMax, 'record')
   record(write, change)
   return storedOf(change)
@@ -279,11 +300,12 @@ export async function deleteRow(write: Write, previous: VersionedRow): Promise<n
     if (found.length > 0) throw conflict('Another record refers to this one')
   }
   const decision = decide(write, 'delete', previous, row)
-  tx.send(call.rows.deleteById(id))
   const version = nextVersion(versionBefore, write.nowMs)
-  const change = changeOf(call.table, id, row, null, version)
+  const change = changeOf(call.table, id, row, null, version, versionBefore)
+  // Before the removal: the log looks up the row's key.
   if (decision === null) pretend(write, change)
   else record(write, change)
+  tx.send(call.rows.deleteById(id))
   return version
 }
 
