@@ -44,6 +44,12 @@ test.each([
   },
 )
 
+test('[FN-CHANGE-2] a condition on a field that the table does not have is refused once, by its name', () => {
+  expect(issuesOf('onChange', { table: 'shared.posts', on: ['insert'], where: { color: 'red' } })).toEqual([
+    'index.ts:3: hook: where: Unknown field "color"',
+  ])
+})
+
 test.each(['beforeSignUp', 'claims'])('[FN-AUTH-14] a second function of kind %s is refused', (kind) => {
   const declare = (name: string, line: number) => ({ name, kind, location: { file: '/app/index.ts', line } })
   const issues = (...functions: readonly ReturnType<typeof declare>[]) =>

@@ -78,8 +78,9 @@ function checkWhere(table: Table, where: object | null): string[] {
     return []
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
+    // The errors by field are those of a filter, whose positions the declaration does not have.
     const details = Object.values(error.data ?? {}).map(({ message }) => message)
-    return [`where: ${[error.message, ...details].join(': ')}`]
+    return (details.length > 0 ? details : [error.message]).map((message) => `where: ${message}`)
   }
 }
 
