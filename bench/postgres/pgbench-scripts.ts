@@ -60,7 +60,7 @@ const reading = (...parts: readonly string[]): PgbenchScript => ({
 })
 
 const byAuthor = `"authorId" = '${authorPrefix}' || :author AND "published"`
-const newest = '"createdAt" DESC NULLS LAST, "id" DESC NULLS LAST'
+const newest = '"createdAt" DESC NULLS LAST, "id" DESC'
 const found = `_search @@ ('''${topicPrefix}' || :topic || ''':*')::tsquery`
 const rank = `-ts_rank(_search, ('''${topicPrefix}' || :topic || ''':*')::tsquery, 1)`
 
