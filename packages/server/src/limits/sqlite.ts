@@ -40,6 +40,11 @@ export const openInstancesMin = 4
 /** Page cache of a static database's connection. */
 export const sqliteCacheKiB = 64 * KiB
 export const sqliteInstanceCacheKiB = 512
+/**
+ * Size from which a file is mapped into memory: about that of a processor's cache. Smaller ones are read from SQLite's
+ * page cache as fast.
+ */
+export const mappedFileBytesMin = 16 * MiB
 /** Bytes of a file that are mapped into memory: SQLite's own bound, 2 GiB less 64 KiB. */
 export const mappedBytesMax = 2048 * MiB - 64 * KiB
 /**

@@ -106,7 +106,7 @@ for (const engine of engines)
       const policy = () => ({ allow: [parseCidr('127.0.0.0/8')], anyPort: true })
       // The second name has an address that is not allowed beside one that is.
       const lookup = async (host: string) => (host === 'inside.test' ? ['127.0.0.1', '10.0.0.5'] : ['127.0.0.1'])
-      const fetch = createPublicFetch({ timeoutMs: 300, bytesMax: 0, policy, lookup })
+      const fetch = createPublicFetch({ timeoutMs: 2000, bytesMax: 0, policy, lookup })
       const hosts: Record<string, string> = { outside: 'outside.test', inside: 'inside.test' }
       const names = Object.keys(hosts)
       const retries = webhookPausesMs.length

@@ -7,8 +7,7 @@
 import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { totalmem } from 'node:os'
-import { mappedBytesMax, mappedReadBytes, mappedReadsMin, sqliteCacheKiB } from '../../../limits/sqlite.ts'
-import { KiB } from '../../../limits/units.ts'
+import { mappedBytesMax, mappedFileBytesMin, mappedReadBytes, mappedReadsMin } from '../../../limits/sqlite.ts'
 import type { Connection } from '../connection.ts'
 
 export interface FileMapping {
@@ -25,7 +24,7 @@ const mappedBytesOf = (): number => Math.min(mappedBytesMax, Math.floor(totalmem
 
 /** What a mapping needs to know of its file. */
 export interface MappedFile {
-  /** Whether it is larger than what the connection caches. */
+  /** Whether mapping it saves anything. */
   isLarge(): boolean
   /** Whether its first bytes can be read, as far as is known; may end early when `isStopped` returns true. */
   canRead(bytes: number, isStopped: () => boolean): Promise<boolean>
@@ -41,7 +40,7 @@ export interface MappingRecord {
 }
 
 export const mappedFile = (path: string, { isSuspect, onMap }: MappingRecord): MappedFile => ({
-  isLarge: () => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > sqliteCacheKiB * KiB,
+  isLarge: () => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) >= mappedFileBytesMin,
   canRead: async (bytes, isStopped) => !isSuspect() || canRead(path, bytes, isStopped),
   onMap,
 })
