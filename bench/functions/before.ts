@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { Histogram } from '../load/histogram.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
 import { median, type Plan } from '../setup/measure.ts'
+import { serverCore } from '../setup/proc.ts'
 import { type LoadProcess, type Shared, startServer } from '../setup/processes.ts'
 import { openHooked } from './pocketbase.ts'
 
@@ -18,8 +19,12 @@ type TableName = keyof typeof tables
 /** Many writers for the throughput, one for the time that a hook adds. */
 const writerCounts = [32, 1] as const
 
+/** Cores that a server has with its hosts: both of the machine, one of which is also that of the load, or one. */
+export type Cores = 'all' | 'one'
+
 export interface HookFigures {
   readonly engine: string
+  readonly cores: Cores
   readonly where: 'hosts' | 'the server' | 'its process'
   readonly writers: number
   readonly hooks: number
@@ -50,6 +55,7 @@ interface Rounds {
 /** A server with the tables. */
 interface Host {
   readonly engine: string
+  readonly cores: Cores
   readonly where: HookFigures['where']
   readonly port: number
   readonly tables: readonly TableName[]
@@ -60,27 +66,44 @@ interface Target extends Host {
   readonly rounds: ReadonlyMap<TableName, Rounds>
 }
 
-/** PocketBase is measured beside SQLite where there is a program. Each server has its own database. */
+export interface HookedServers {
+  readonly engine: string
+  readonly cores: Cores
+  /** Opens a database for one server; null for SQLite. */
+  readonly open: () => Promise<Shared | null>
+  /** The program of PocketBase, where it is measured beside. */
+  readonly pocketbase: string | null
+}
+
+/** Each server has its own database. */
 export async function measureHooks(
-  { engine, open, pocketbase }: { engine: string; open: () => Promise<Shared | null>; pocketbase: string | null },
+  { engine, cores, open, pocketbase }: HookedServers,
   work: string,
   load: LoadProcess,
   plan: Plan,
 ): Promise<HookFigures[]> {
   await using stack = new AsyncDisposableStack()
   const hosts: Host[] = []
+  const core = cores === 'all' ? null : serverCore
   for (const where of ['hosts', 'the server'] as const) {
-    const program = where === 'hosts' ? {} : { program: inProcess }
-    const server = await startServer(join(work, `${engine} ${where}`), await open(), configPath, program)
+    const options = where === 'hosts' ? { core } : { core, program: inProcess }
+    const server = await startServer(join(work, `${engine} ${cores} ${where}`), await open(), configPath, options)
     stack.defer(() => server.stop())
     const requests = (table: TableName): LoadRequest[] => requestsTo(`/api/db/shared/tables/${table}`, 201)
-    hosts.push({ engine, where, port: server.port, tables: ['none', 'one', 'three'], requests })
+    hosts.push({ engine, cores, where, port: server.port, tables: ['none', 'one', 'three'], requests })
   }
   if (pocketbase !== null) {
-    const peer = await openHooked(pocketbase, join(work, 'pocketbase'))
+    const peer = await openHooked(pocketbase, join(work, `pocketbase ${cores}`), core)
     stack.defer(() => peer.stop())
     const requests = (table: TableName): LoadRequest[] => requestsTo(`/api/collections/${table}/records`, 200)
-    hosts.push({ engine: 'PocketBase', where: 'its process', port: peer.port, tables: ['none', 'one'], requests })
+    hosts.push({
+      engine: 'PocketBase',
+      cores,
+      where: 'its process',
+      port: peer.port,
+      tables: ['none', 'one'],
+      requests,
+    })
   }
   const figures: HookFigures[] = []
   for (const connections of writerCounts) {
@@ -105,10 +128,11 @@ export async function measureHooks(
 const emptyRounds = (names: readonly TableName[]): Map<TableName, Rounds> =>
   new Map(names.map((table) => [table, { perSecond: [], p50Ms: [] }]))
 
-function figuresOf(writers: number, { engine, where, rounds }: Target): HookFigures[] {
+function figuresOf(writers: number, { engine, cores, where, rounds }: Target): HookFigures[] {
   const base = rounds.get('none')
   return [...rounds].map(([table, { perSecond, p50Ms }]) => ({
     engine,
+    cores,
     where,
     writers,
     hooks: tables[table],

@@ -8,7 +8,7 @@ import { openRedis } from '../../scripts/servers/redis.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import { type Shared, startLoad } from '../setup/processes.ts'
-import { measureHooks } from './before.ts'
+import { type HookFigures, measureHooks } from './before.ts'
 import { measureFaults } from './faults.ts'
 import { measureJobs } from './jobs.ts'
 import { measureReload } from './reload.ts'
@@ -38,12 +38,17 @@ export async function runFunctions(plan: Plan, quick: boolean): Promise<string> 
   stack.defer(() => load.stop())
   const pocketbase = quick ? null : providePocketBase()
   if (pocketbase === null && !quick) console.log('PocketBase could not be built: it is not measured.')
-  const hooks = await measureHooks({ engine: 'SQLite', open: async () => null, pocketbase }, work, load, plan)
+  const hooks: HookFigures[] = []
+  for (const cores of ['all', 'one'] as const) {
+    const servers = { engine: 'SQLite', cores, open: async () => null, pocketbase }
+    hooks.push(...(await measureHooks(servers, work, load, plan)))
+  }
   const jobsSeconds = quick ? 2 : 5
   const jobs = [await measureJobs({ engine: 'SQLite', shared: null }, join(work, 'jobs'), jobsSeconds)]
   const open = quick ? null : postgresOpener(stack)
   if (open) {
-    hooks.push(...(await measureHooks({ engine: 'PostgreSQL', open, pocketbase: null }, work, load, plan)))
+    const servers = { engine: 'PostgreSQL', cores: 'all', open, pocketbase: null } as const
+    hooks.push(...(await measureHooks(servers, work, load, plan)))
     const shared = await open()
     jobs.push(await measureJobs({ engine: 'PostgreSQL', shared }, join(work, 'jobs on PostgreSQL'), jobsSeconds))
   }

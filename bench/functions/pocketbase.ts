@@ -10,7 +10,7 @@ const hook = `onRecordCreate((e) => {
 }, 'one')
 `
 
-export function openHooked(program: string, folder: string): Promise<BaselineProcess> {
+export function openHooked(program: string, folder: string, core: number | null): Promise<BaselineProcess> {
   mkdirSync(join(folder, 'hooks'), { recursive: true })
   writeFileSync(join(folder, 'hooks/main.pb.js'), hook)
   const fields = [
@@ -20,6 +20,7 @@ export function openHooked(program: string, folder: string): Promise<BaselinePro
   return openPocketBase({
     program,
     folder,
+    core,
     create: async (create) => {
       for (const name of ['none', 'one']) await create({ name, fields })
     },

@@ -29,12 +29,13 @@ function verdictOf({ where, writers, hooks, share, addedMs }: HookFigures): stri
 
 /** A line for each engine, place of the hooks and number of writers: without hooks, then what each number costs. */
 function hookLines(figures: readonly HookFigures[], counts: readonly number[]): string[][] {
-  const groups = Map.groupBy(figures, ({ engine, where, writers }) => [engine, writers, where].join('|'))
+  const groups = Map.groupBy(figures, ({ engine, cores, where, writers }) => [engine, cores, writers, where].join('|'))
   return [...groups.values()].map((group) => {
     const [none, ...hooked] = [0, ...counts].map((count) => group.find(({ hooks }) => hooks === count))
     const [first] = group
     return [
       first?.engine ?? '',
+      first?.cores ?? '',
       String(first?.writers ?? ''),
       first?.where ?? '',
       none ? integer(none.perSecond) : '',
@@ -64,7 +65,7 @@ const jobLine = ({ engine, inserts, lags, jobsPerSecond, calls, requests }: JobF
 
 const jobHead = ['engine', 'job start p95 ms', 'insert p95 ms', 'call p95 ms', 'read p95 ms', 'queued jobs/s']
 const hookHead = (counts: readonly number[]): string[] => [
-  ...['engine', 'writers', 'hooks in', 'without hooks/s'],
+  ...['engine', 'cores', 'writers', 'hooks in', 'without hooks/s'],
   ...counts.flatMap((count) => [`share with ${count}`, `added ms`]),
 ]
 const faultHead = ['function', 'reads/s', 'p99 ms']

@@ -22,15 +22,17 @@ export type CreateCollection = (collection: Collection) => Promise<string>
 export interface PocketBaseOptions {
   readonly program: string
   readonly folder: string
+  /** Null for all cores; the core of servers unless given. */
+  readonly core?: number | null
   readonly create: (create: CreateCollection) => Promise<void>
   /** Fills the folder while the program is stopped. */
   readonly fill?: () => void
 }
 
-const start = (program: string, folder: string, port: number): Promise<ServerProcess> =>
+const start = (program: string, folder: string, port: number, core: number | null): Promise<ServerProcess> =>
   startProcess({
     command: [
-      ...pinned(serverCore),
+      ...pinned(core),
       program,
       'serve',
       `--dir=${folder}/data`,
@@ -55,13 +57,14 @@ async function signIn(url: string): Promise<CreateCollection> {
 }
 
 /** Starts PocketBase with its collections and rows. Its hooks are in `hooks` of the folder, its data in `data`. */
-export async function openPocketBase({ program, folder, create, fill }: PocketBaseOptions): Promise<BaselineProcess> {
+export async function openPocketBase(options: PocketBaseOptions): Promise<BaselineProcess> {
+  const { program, folder, core = serverCore, create, fill } = options
   runToEnd([program, 'superuser', 'upsert', account.identity, account.password, `--dir=${folder}/data`], null)
   const port = findFreePort()
-  const empty = await start(program, folder, port)
+  const empty = await start(program, folder, port, core)
   await create(await signIn(`http://127.0.0.1:${port}`))
   await empty.end('SIGTERM')
   fill?.()
-  const server = await start(program, folder, port)
+  const server = await start(program, folder, port, core)
   return { pid: server.pid, port, stop: () => server.end('SIGTERM') }
 }

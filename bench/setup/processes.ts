@@ -44,19 +44,25 @@ export interface Shared {
   readonly redisUrl: string
 }
 
-/**
- * Starts the server on a data folder in release mode. Nodes that share databases are not pinned: there are more
- * processes than cores.
- */
+export interface ServerOptions {
+  readonly program?: string
+  readonly command?: 'start' | 'dev'
+  /** Null for all cores, which is the default of nodes that share databases: there are more processes than cores. */
+  readonly core?: number | null
+}
+
+/** Starts the server on a data folder in release mode. */
 export async function startServer(
   folder: string,
   shared: Shared | null = null,
   config = 'bench/plinth.config.ts',
-  { program = 'packages/server/src/main.ts', command = 'start' }: { program?: string; command?: 'start' | 'dev' } = {},
+  options: ServerOptions = {},
 ): Promise<ServerProcess> {
+  const { program = 'packages/server/src/main.ts', command = 'start' } = options
+  const { core = shared === null ? serverCore : null } = options
   const startedAt = performance.now()
   const child = spawnPinned(
-    shared === null ? serverCore : null,
+    core,
     [program, command, '--config', config, '--data', folder, '--host', '127.0.0.1', '--port', '0'],
     {
       PLINTH_SERVICE_KEY: serviceKey,
