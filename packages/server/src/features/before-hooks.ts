@@ -5,7 +5,9 @@
 import type { Caller } from '../access/caller.ts'
 import type { ApiError } from '../errors.ts'
 
-export type HookOperation = 'insert' | 'update' | 'delete'
+export const hookOperations = ['insert', 'update', 'delete'] as const
+
+export type HookOperation = (typeof hookOperations)[number]
 
 /** A write that has not happened yet. Rows are complete, with hidden fields. */
 export interface HookEvent {

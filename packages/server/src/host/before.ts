@@ -72,9 +72,9 @@ export function resultOf(hook: string, row: Row, value: unknown): BeforeResult {
   const changed: Record<string, unknown> = Object.create(null)
   const removed: string[] = []
   for (const name of Object.keys(returned)) {
-    const value = returned[name]
-    if (value === row[name] && Object.hasOwn(row, name)) continue
-    if (hasJson(value)) changed[name] = value
+    const member = returned[name]
+    if (member === row[name] && Object.hasOwn(row, name)) continue
+    if (hasJson(member)) changed[name] = member
     else if (Object.hasOwn(row, name)) removed.push(name)
   }
   for (const name of Object.keys(row)) if (!Object.hasOwn(returned, name)) removed.push(name)

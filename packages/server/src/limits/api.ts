@@ -15,7 +15,7 @@ export const quickResponseBytes = 256 * KiB
 /** Initial bytes of the buffer in which rows are written as JSON: those of a page, as a rule. */
 export const encodedRowsMinBytes = 64 * KiB
 /** A buffer that large pages have grown beyond this is not kept. */
-export const encodedRowsKeptBytes = 1024 * KiB
+export const encodedRowsKeptBytes = MiB
 /**
  * Large responses built concurrently, each of which needs a few times its size in memory meanwhile; and those that
  * wait: 429 beyond the share of a caller, 503 beyond the length.

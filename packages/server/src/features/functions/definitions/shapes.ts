@@ -4,12 +4,12 @@ import { parseDuration } from '../../../base/text/duration.ts'
 import { parsedWith, strictObject } from '../../../config/shape-parts.ts'
 import type { ManifestEntry } from '../../../engines/hosts/hosts.ts'
 import { functionPathCharsMax, functionTimeoutMs, functionTimeoutMsMax } from '../../../limits/functions.ts'
+import { hookOperations } from '../../before-hooks.ts'
 import type { FunctionDefinition } from './definition.ts'
 import { parseLimit } from './limit.ts'
 
-const operations = ['insert', 'update', 'delete'] as const
-const operationList = z.array(z.enum(operations)).min(1)
-const onAny = operationList.default([...operations])
+const operationList = z.array(z.enum(hookOperations)).min(1)
+const onAny = operationList.default([...hookOperations])
 const limit = parsedWith(parseLimit).nullable().default(null)
 const timeout = parsedWith(parseDuration).refine(
   (ms) => ms <= functionTimeoutMsMax,

@@ -54,7 +54,7 @@ export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): T
  * `request` groups the changes of one request; `at` is in milliseconds since 1970. `version` is null in changes from
  * before versions. `after` is the record as JSON. `before` is the record of a removal; of a modification it is what
  * `differenceOf` gives, so that an update of one field of a large record stores that record once. Where the log refers
- * to rows, one entry is of all the rows that a request inserts in succession (`insertedRows`).
+ * to rows, one entry is of all the rows that a request inserts in succession (`addLogRow`).
  */
 export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): SqlText[] {
   const log = changeLog(ref)

@@ -6,6 +6,7 @@ import { required } from '../../../access/check.ts'
 import { notFound } from '../../../errors.ts'
 import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
 import type { CompleteRow } from '../../../query/computed/computed-fields.ts'
+import { rehearsalOf } from '../../write-rehearsal.ts'
 import { list } from '../reads/list.ts'
 import { get } from '../reads/read.ts'
 import type { TableCall } from '../resolve-table.ts'
@@ -15,7 +16,6 @@ import { isRecordId, type Patch } from '../writes/input.ts'
 import { insertRecord } from '../writes/insert.ts'
 import { deleteRecord, rowSatisfies, updateRecord } from '../writes/write.ts'
 import type { Write } from '../writes/write-context.ts'
-import { rehearsalOf } from '../writes/write-runner.ts'
 
 export interface RehearsalDeps {
   readonly totals: Totals

@@ -24,26 +24,31 @@ export function coveredBy(table: Table, { fields, unique, column }: CoveringInde
   return booleans.slice(0, coveredFieldsMax).map(({ name }) => name)
 }
 
-/**
- * Whether an existing index can stay: all that it covers are fields still. It stays if it covers fewer than a new one
- * would, since a new boolean field is no reason to index a large table again.
- */
-export const canStay = (table: Table, covered: CoveredFields | undefined, name: string): boolean =>
-  (covered?.[name] ?? []).every((field) => table.fields.get(field)?.type === 'boolean')
+/** Indexes of a table as last migrated, by name, and what they cover. */
+interface KnownIndexes {
+  readonly indexes: object
+  readonly covered?: CoveredFields
+}
 
-/** What the indexes of a table cover once it is migrated; `known` is what they covered before, by name. */
+/**
+ * Whether an index exists and can stay: all that it covers are boolean fields still. It stays if it covers fewer than a
+ * new one would, since a new boolean field is no reason to index a large table again.
+ */
+export const canStay = (table: Table, { indexes, covered }: KnownIndexes, name: string): boolean =>
+  Object.hasOwn(indexes, name) && (covered?.[name] ?? []).every((field) => table.fields.get(field)?.type === 'boolean')
+
+/** What the indexes of a table cover once it is migrated. */
 export function describeCovered(
   table: Table,
   indexes: readonly CoveringIndex[],
   dialect: Dialect,
-  known: { readonly indexes: object; readonly covered?: CoveredFields } = { indexes: {} },
+  known: KnownIndexes = { indexes: {} },
 ): { covered?: CoveredFields } {
-  const stays = (name: string): boolean => Object.hasOwn(known.indexes, name) && canStay(table, known.covered, name)
-  const entries = indexes
-    .map((index) => [
-      index.name,
-      stays(index.name) ? (known.covered?.[index.name] ?? []) : coveredBy(table, index, dialect),
-    ])
-    .filter(([, fields]) => fields !== undefined && fields.length > 0)
-  return entries.length > 0 ? { covered: Object.fromEntries(entries) } : {}
+  const covered: Record<string, readonly string[]> = {}
+  for (const index of indexes) {
+    const { name } = index
+    const fields = canStay(table, known, name) ? (known.covered?.[name] ?? []) : coveredBy(table, index, dialect)
+    if (fields.length > 0) covered[name] = fields
+  }
+  return Object.keys(covered).length > 0 ? { covered } : {}
 }

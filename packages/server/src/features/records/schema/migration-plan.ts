@@ -307,12 +307,11 @@ const indexesOver = (table: Table, stale: StaleFields | null): CoveringIndex[] =
 async function planIndexes(draft: Draft, known: TableDescription): Promise<void> {
   const { table, reader, dialect, steps, conflicts, stale } = draft
   const wanted = indexesOver(table, stale)
-  const stays = (name: string): boolean => Object.hasOwn(known.indexes, name) && canStay(table, known.covered, name)
   for (const name of Object.keys(known.indexes))
-    if (!stays(name) || !wanted.some((index) => index.name === name))
+    if (!canStay(table, known, name) || !wanted.some((index) => index.name === name))
       steps.unshift(sql`DROP INDEX IF EXISTS ${dialect.indexName(table, name)}`)
   for (const index of wanted) {
-    if (stays(index.name)) continue
+    if (canStay(table, known, index.name)) continue
     if (index.unique && reader && (await hasDuplicates({ reader, table, dialect }, index.fields, known))) {
       const fills = index.fields.some((name) => isFilled(table.fields.get(name) as Field, known))
       conflicts.push(fills ? sharedDefault(table, index.fields) : shared(table, index.fields))

@@ -4,12 +4,12 @@
  */
 import { callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
-import type { DatabaseAddress, Reader, Transaction } from '../../../engines/sql/sql.ts'
-import type { SqlText } from '../../../engines/sql/sql-text.ts'
+import type { DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
 import type { AuditedChange } from '../../../http/audited-change.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
-import type { BeforeHooks, HookOperation } from '../../before-hooks.ts'
+import { type BeforeHooks, type HookOperation, hookOperations } from '../../before-hooks.ts'
+import { rehearsalOf } from '../../write-rehearsal.ts'
 import type { Change } from '../changes/changes.ts'
 import { maskedValues } from '../hidden-values.ts'
 import type { TableCall } from '../resolve-table.ts'
@@ -87,7 +87,7 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     const found = skipsHooks ? null : (hooks?.of(address.namespace) ?? null)
     const covers = (operation: HookOperation): boolean =>
       found?.covers(table.table.name, operation) === true || (spansTables && found !== null)
-    const passes = found && operations.some(covers) ? new HookPasses(found, call, lockRows) : null
+    const passes = found && hookOperations.some(covers) ? new HookPasses(found, call, lockRows) : null
     const { audit } = call
     const committedAudited: OnCommitted = (written, change) => {
       committed(written, change)
@@ -136,36 +136,6 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
 function auditedChange({ table, id, before, after }: Change): AuditedChange {
   const shown = (row: Change['before']): object | null => row && { id, ...maskedValues(table, row) }
   return { before: shown(before), after: shown(after) }
-}
-
-const operations: readonly HookOperation[] = ['insert', 'update', 'delete']
-
-/** Reads as a transaction would, and writes nothing. */
-export const rehearsalOf = (database: Reader): Transaction => new Rehearsal(database)
-
-class Rehearsal implements Transaction {
-  readonly #database: Reader
-
-  constructor(database: Reader) {
-    this.#database = database
-  }
-
-  all<Row>(query: SqlText): Promise<Row[]> {
-    return this.#database.all<Row>(query)
-  }
-
-  async lockRow<Row>(query: SqlText): Promise<Row | null> {
-    const [row] = await this.#database.all<Row>(query)
-    return row ?? null
-  }
-
-  async run(): Promise<number> {
-    return 1
-  }
-
-  send(): void {}
-  async lock(): Promise<void> {}
-  afterCommit(): void {}
 }
 
 /** Null without the header, except for the writes of jobs. */

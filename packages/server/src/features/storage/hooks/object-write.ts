@@ -3,11 +3,17 @@
  * outside of it: a change that they have not decided rolls it back, the hooks run, and it runs again. A decision holds
  * for one state of the object and one change of it, so an object that changes meanwhile is decided again.
  */
-import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
-import type { SqlText } from '../../../engines/sql/sql-text.ts'
+import type { Database, Transaction } from '../../../engines/sql/sql.ts'
 import { conflict } from '../../../errors.ts'
 import { hookAttemptsMax } from '../../../limits/writes.ts'
-import { type HookEvent, type HookOperation, HookRefusal, type NamespaceHooks } from '../../before-hooks.ts'
+import {
+  type HookEvent,
+  type HookOperation,
+  HookRefusal,
+  hookOperations,
+  type NamespaceHooks,
+} from '../../before-hooks.ts'
+import { rehearsalOf } from '../../write-rehearsal.ts'
 import type { BucketCall } from '../buckets.ts'
 import type { StoredObject } from '../object-rows.ts'
 import { toFile } from '../schemas.ts'
@@ -118,27 +124,12 @@ class Decisions {
   }
 }
 
-const operations: readonly HookOperation[] = ['insert', 'update', 'delete']
-
-/** Reads as a transaction would, and writes nothing. */
-const rehearsalOf = (database: Reader): Transaction => ({
-  all: (query) => database.all(query),
-  async lockRow<Row>(query: SqlText) {
-    const [row] = await database.all<Row>(query)
-    return row ?? null
-  },
-  run: async () => 1,
-  send() {},
-  async lock() {},
-  afterCommit() {},
-})
-
 /** `hooks` gives those of the buckets; null without any. */
 export function createObjectWriter(database: Database, hooks: () => NamespaceHooks | null): ObjectWriter {
   return {
     async write(call, work, onRefused) {
       const found = hooks()
-      if (!found || !operations.some((operation) => found.covers(call.bucket.name, operation)))
+      if (!found || !hookOperations.some((operation) => found.covers(call.bucket.name, operation)))
         return database.write((tx) => work({ tx, call, decide: ({ object }) => object }))
       const decisions = new Decisions(found, call)
       const decide = (change: ProposedChange): StoredObject => decisions.decide(change)
