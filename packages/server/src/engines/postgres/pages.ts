@@ -20,7 +20,7 @@ import type { DataRow } from './wire/data-row.ts'
 interface Beside {
   _bytes?: number | null
   _count?: string
-  _alongside?: unknown
+  _scalar?: unknown
 }
 
 interface Lengths {
@@ -75,44 +75,43 @@ function largePage(query: PageQuery, bytesMax: number): SqlText {
 }
 
 /** The page and a scalar of the same snapshot: at least one row, whose `_bytes` is null if the page is empty. */
-const withScalar = (page: SqlText, alongside: SqlText): SqlText =>
-  sql`SELECT "_rows".*, "_one"."_alongside" FROM (SELECT (${alongside}) AS "_alongside") AS "_one"
+const withScalar = (page: SqlText, scalar: SqlText): SqlText =>
+  sql`SELECT "_rows".*, "_one"."_scalar" FROM (SELECT (${scalar}) AS "_scalar") AS "_one"
     LEFT JOIN (${page}) AS "_rows" ON TRUE`
 
 /** Removes the added columns from the rows. */
 function pageOf<Row>(found: (Row & Beside)[]): PageRows<Row> {
-  const alongside = found[0]?._alongside ?? null
+  const scalar = found[0]?._scalar ?? null
   const count = Number(found[0]?._count ?? found.length)
   const rows = found.length === 1 && found[0]?._bytes === null ? [] : found
   let bytes = 0
   for (const row of rows) {
     bytes += row._bytes ?? 0
-    delete row._alongside
+    delete row._scalar
     delete row._count
     delete row._bytes
   }
-  return { rows, bytes, isCut: rows.length > 0 && rows.length < count, alongside }
+  return { rows, bytes, isCut: rows.length > 0 && rows.length < count, scalar }
 }
 
 /** A page of rows that stay as they were received; null if a row is too long to be read in one step. */
 function encodedPageOf(found: readonly DataRow[], query: PageQuery, rowBytesMax: number): PageRows<EncodedRow> | null {
   const bytesAt = query.list.columns.length
   const [first] = found
-  const alongside = query.alongside ? (first?.column(bytesAt + 1) ?? null) : null
-  if (found.length === 1 && first?.column(bytesAt) === null) return { rows: [], bytes: 0, isCut: false, alongside }
+  const scalar = query.scalar ? (first?.column(bytesAt + 1) ?? null) : null
+  if (found.length === 1 && first?.column(bytesAt) === null) return { rows: [], bytes: 0, isCut: false, scalar }
   let bytes = 0
   for (const row of found) {
     const rowBytes = row.column(bytesAt) as number
     if (rowBytes > rowBytesMax) return null
     bytes += rowBytes
   }
-  return { rows: [...found], bytes, isCut: false, alongside }
+  return { rows: [...found], bytes, isCut: false, scalar }
 }
 
 const rowBytesMaxOf = ({ limit }: PageQuery): number => Math.floor(postgresQuickPageBytes / limit)
 
-const withAlongside = ({ alongside }: PageQuery, page: SqlText): SqlText =>
-  alongside ? withScalar(page, alongside) : page
+const pageWithScalar = ({ scalar }: PageQuery, page: SqlText): SqlText => (scalar ? withScalar(page, scalar) : page)
 
 export interface ReadRows {
   readonly all: Database['all']
@@ -126,16 +125,16 @@ type Pages = Required<Pick<Database, 'readPage' | 'readEncodedPage' | 'readLarge
 export const createPostgresPages = ({ all, received }: ReadRows): Pages => ({
   async readPage<Row>(query: PageQuery) {
     const hasLong = query.list.columns.some(({ kind }) => kind !== 'short')
-    if (!hasLong && !query.alongside) return pageOf<Row>(await all<Row & Beside>(plainPage(query)))
+    if (!hasLong && !query.scalar) return pageOf<Row>(await all<Row & Beside>(plainPage(query)))
     const rowBytesMax = rowBytesMaxOf(query)
-    const found = await all<Row & Beside>(withAlongside(query, quickPage(query, rowBytesMax)))
+    const found = await all<Row & Beside>(pageWithScalar(query, quickPage(query, rowBytesMax)))
     return found.some(({ _bytes }) => (_bytes ?? 0) > rowBytesMax) ? null : pageOf<Row>(found)
   },
   async readEncodedPage(query) {
     const rowBytesMax = rowBytesMaxOf(query)
-    return encodedPageOf(await received(withAlongside(query, quickPage(query, rowBytesMax))), query, rowBytesMax)
+    return encodedPageOf(await received(pageWithScalar(query, quickPage(query, rowBytesMax))), query, rowBytesMax)
   },
   async readLargePage<Row>(query: PageQuery, bytesMax: number) {
-    return pageOf<Row>(await all<Row & Beside>(withAlongside(query, largePage(query, bytesMax))))
+    return pageOf<Row>(await all<Row & Beside>(pageWithScalar(query, largePage(query, bytesMax))))
   },
 })

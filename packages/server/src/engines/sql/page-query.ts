@@ -51,13 +51,13 @@ export interface PageQuery {
   readonly frequency?: WordFrequency | null
   /** The caller's key (`callerKey`): reader threads are shared fairly between callers. */
   readonly caller?: string
-  /** A scalar sub-select, read from the same snapshot as the rows. */
-  readonly alongside?: SqlText
+  /** A scalar sub-select, read from the same snapshot as the rows; not read where `onRead` is called. */
+  readonly scalar?: SqlText
   /**
-   * Called with the rows in the event-loop tick that reads them, where this process is the only writer and reads on its
-   * main thread; `alongside` is then omitted.
+   * Called with the rows in the tick of the event loop that reads them, so that what the process knows in that tick is
+   * of their snapshot. Only called where this process is the only writer and the page is read on the main thread.
    */
-  readonly here?: (rows: readonly unknown[]) => void
+  readonly onRead?: (rows: readonly unknown[]) => void
 }
 
 export interface PageRows<Row> {
@@ -66,8 +66,8 @@ export interface PageRows<Row> {
   readonly bytes: number
   /** Whether `bytesMax` ended the page before its limit and before the last row. */
   readonly isCut: boolean
-  /** Null if it was not requested, or if `here` was called instead. */
-  readonly alongside: unknown
+  /** Null if it was not requested, or if `onRead` was called instead. */
+  readonly scalar: unknown
 }
 
 /** ` ORDER BY … LIMIT … OFFSET …` */

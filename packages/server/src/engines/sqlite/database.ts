@@ -180,7 +180,7 @@ export class SqliteDatabase implements Database {
   }
 
   readPage<Row = SqlRow>(query: PageQuery): Promise<PageRows<Row> | null> {
-    const hasSeveral = query.alongside !== undefined && !query.here
+    const hasSeveral = query.scalar !== undefined && !query.onRead
     return this.#reads.read(() => this.#reader.page(query), hasSeveral) as Promise<PageRows<Row> | null>
   }
 

@@ -50,9 +50,9 @@ class StandIn implements Database {
 
   #read<Row>(query: PageQuery, bytesMax: number): PageRows<Row> {
     const some = this.connection.some(plainPage(query), bytesMax)
-    query.here?.(some.rows)
-    const { alongside, here } = query
-    return { ...some, alongside: alongside && !here ? readScalar(this.connection, alongside) : null } as PageRows<Row>
+    query.onRead?.(some.rows)
+    const { scalar, onRead } = query
+    return { ...some, scalar: scalar && !onRead ? readScalar(this.connection, scalar) : null } as PageRows<Row>
   }
 }
 

@@ -63,7 +63,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       return query
     }
     const notePage = (query: PageQuery): PageQuery => {
-      if (query.alongside) note(query.alongside)
+      if (query.scalar) note(query.scalar)
       if (!query.source.text.includes('_changes')) pages += 1
       return query
     }

@@ -45,7 +45,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-const unbounded = (query: SqlText) => ({ query, bytesMax: Number.POSITIVE_INFINITY, alongside: null })
+const unbounded = (query: SqlText) => ({ query, bytesMax: Number.POSITIVE_INFINITY, scalar: null })
 
 const scan = sql`SELECT id FROM items WHERE instr(label, ${'77'}) > 0 ORDER BY id LIMIT 5`
 

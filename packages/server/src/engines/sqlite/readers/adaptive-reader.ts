@@ -81,11 +81,11 @@ function keyedPage(query: PageQuery): SqlText {
   return sql`SELECT ${list.text} FROM (${keys}) AS "_page" CROSS JOIN ${key.from} ON ${key.column} = "_page"."_key"`
 }
 
-const scalarOf = (alongside: SqlText): SqlText => sql`SELECT (${alongside}) AS value`
+const selectScalar = (scalar: SqlText): SqlText => sql`SELECT (${scalar}) AS value`
 
-/** The scalar read alongside a page. */
-export const readScalar = (connection: Connection, alongside: SqlText): unknown =>
-  connection.all(scalarOf(alongside))[0]?.value
+/** The value of a page's `scalar`. */
+export const readScalar = (connection: Connection, scalar: SqlText): unknown =>
+  connection.all(selectScalar(scalar))[0]?.value
 
 export function createAdaptiveReader(
   connection: Connection,
@@ -151,9 +151,9 @@ export function createAdaptiveReader(
 
   function largePage(query: PageQuery, bytesMax: number): Promise<PageRows<SqlRow>> {
     const pace = paceOf(plainPage(query), performance.now(), Boolean(query.visited))
-    const { alongside = null, caller, limit, keyChars = 0 } = query
+    const { scalar = null, caller, limit, keyChars = 0 } = query
     const page = pace.isSorted ? keyedPage(query) : plainPage(query)
-    return threads.read(path, { query: page, bytesMax: bytesMax + limit * keyChars, alongside }, caller)
+    return threads.read(path, { query: page, bytesMax: bytesMax + limit * keyChars, scalar }, caller)
   }
 
   return {
@@ -161,7 +161,7 @@ export function createAdaptiveReader(
       const start = time.start()
       const pace = paceOf(query, start.atMs)
       if (pace.isSlow)
-        return threads.read(path, { query, bytesMax: Infinity, alongside: null }, caller).then(({ rows }) => rows)
+        return threads.read(path, { query, bytesMax: Infinity, scalar: null }, caller).then(({ rows }) => rows)
       const rows = connection.all(query)
       learn(pace, start)
       onRead?.(rows)
@@ -170,12 +170,12 @@ export function createAdaptiveReader(
     page(query) {
       const start = time.start()
       const { atMs } = start
-      const { here, alongside, frequency, visited, offset } = query
+      const { onRead, scalar, frequency, visited, offset } = query
       const plain = plainPage(query)
       const pace = paceOf(plain, atMs, Boolean(visited))
-      const beside = alongside && !here ? scalarOf(alongside) : null
-      const besidePace = beside && paceOf(beside, atMs, Boolean(visited))
-      const isSlow = pace.isSlow || besidePace?.isSlow || (visited && visitsMany(visited, atMs))
+      const scalarQuery = scalar && !onRead ? selectScalar(scalar) : null
+      const scalarPace = scalarQuery && paceOf(scalarQuery, atMs, Boolean(visited))
+      const isSlow = pace.isSlow || scalarPace?.isSlow || (visited && visitsMany(visited, atMs))
       // Skipping is one step of the statement, which the time limit of a page cannot interrupt.
       const skipsMany = offset > quickSkipsMax && isLargeFile(atMs)
       if (isSlow || skipsMany || (frequency && isLargeFile(atMs) && frequencies.isFrequent(frequency, atMs)))
@@ -186,12 +186,12 @@ export function createAdaptiveReader(
       )
       learn(pace, start)
       if (some.isCut) return null
-      here?.(some.rows)
-      if (!beside || !besidePace) return { ...some, alongside: null }
-      const besideStart = time.start()
-      const value = connection.all(beside)[0]?.value
-      learn(besidePace, besideStart)
-      return { ...some, alongside: value }
+      onRead?.(some.rows)
+      if (!scalarQuery || !scalarPace) return { ...some, scalar: null }
+      const scalarStart = time.start()
+      const value = connection.all(scalarQuery)[0]?.value
+      learn(scalarPace, scalarStart)
+      return { ...some, scalar: value }
     },
     largePage,
   }

@@ -29,7 +29,7 @@ export interface ThreadRead {
   readonly query: SqlText
   readonly bytesMax: number
   /** A scalar read in the same transaction. */
-  readonly alongside: SqlText | null
+  readonly scalar: SqlText | null
 }
 
 export interface ReadRequest extends ThreadRead {
@@ -79,8 +79,8 @@ interface Thread {
 /** Callers may modify their rows, so each gets a copy. */
 const copyOf = (page: PageRows<SqlRow>): PageRows<SqlRow> => ({ ...page, rows: page.rows.map((row) => ({ ...row })) })
 
-const keyOf = (path: string, { query, bytesMax, alongside }: ThreadRead): string =>
-  JSON.stringify([path, query.text, query.values, bytesMax, alongside?.text, alongside?.values])
+const keyOf = (path: string, { query, bytesMax, scalar }: ThreadRead): string =>
+  JSON.stringify([path, query.text, query.values, bytesMax, scalar?.text, scalar?.values])
 
 /** Maximum number of threads; leaves one core to the rest of the process. */
 const threadsMax = (): number => Math.max(1, Math.min(readerThreadsMax, availableParallelism() - 1))
@@ -140,10 +140,10 @@ export class ReaderThreads {
     for (const thread of [...this.#threads]) this.#fail(thread, closing)
   }
 
-  #createJob(key: string, path: string, { query, bytesMax, alongside }: ThreadRead): Job {
+  #createJob(key: string, path: string, { query, bytesMax, scalar }: ThreadRead): Job {
     const job: Job = {
       key,
-      request: { id: ++this.#lastId, path, query, bytesMax, alongside },
+      request: { id: ++this.#lastId, path, query, bytesMax, scalar },
       waiters: [],
       callers: new Set(),
       wait: new AbortController(),

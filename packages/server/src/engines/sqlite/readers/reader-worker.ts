@@ -37,11 +37,11 @@ function open(path: string): Connection {
   }
 }
 
-function readPage(connection: Connection, { query, bytesMax, alongside }: ReadRequest): PageRows<SqlRow> {
-  if (!alongside) return { ...connection.some(query, bytesMax), alongside: null }
+function readPage(connection: Connection, { query, bytesMax, scalar }: ReadRequest): PageRows<SqlRow> {
+  if (!scalar) return { ...connection.some(query, bytesMax), scalar: null }
   connection.exec('BEGIN')
   try {
-    return { ...connection.some(query, bytesMax), alongside: readScalar(connection, alongside) }
+    return { ...connection.some(query, bytesMax), scalar: readScalar(connection, scalar) }
   } finally {
     // Some failures roll back the transaction by themselves.
     if (connection.inTransaction) connection.exec('COMMIT')

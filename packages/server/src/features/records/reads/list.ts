@@ -145,13 +145,13 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
       const moment = totals.atPage(call, condition, attempt)
       const found = await readNearest(nearest, (one) => read({ ...queryOf(one), ...moment.read }))
       if (!found) return null
-      const total = await moment.find(found.alongside)
+      const total = await moment.find(found.scalar)
       if (total !== null) return { found, writer: writerOf(reader, envelopeWith(total), nearby) }
     }
   })
 }
 
-type ListedRows<Row> = Omit<PageRows<Row>, 'alongside'>
+type ListedRows<Row> = Omit<PageRows<Row>, 'scalar'>
 
 /** Reads the rows of the response; null if they are too large to be read in one step. */
 type ReadList = <Row>(

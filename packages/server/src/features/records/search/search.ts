@@ -124,12 +124,12 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const { joins, order, hints, ...matches } = await searched.find()
   const conditions = [...matches.conditions, ...conditionsOf(call, condition)]
   const found = pageQuery(call, reader, conditions, { order, limit, offset, joins })
-  const alongside = sql`SELECT count(*)${found.source}`
+  const scalar = sql`SELECT count(*)${found.source}`
   const highlight = searched.createHighlighter(pre, post)
   return respondWithPage(call, limits, async (read, isLarge) => {
-    const matching = await read({ ...found, ...hints, alongside })
+    const matching = await read({ ...found, ...hints, scalar })
     if (!matching) return null
-    const total = Number(matching.alongside ?? 0)
+    const total = Number(matching.scalar ?? 0)
     const writer: PageWriter = {
       takeVersion: reader.takeVersion,
       record: reader.record,

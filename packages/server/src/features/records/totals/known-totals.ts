@@ -6,11 +6,9 @@ import type { TableCall } from '../resolve-table.ts'
 /** The total as of the snapshot of a page. */
 export interface PageTotal {
   /** What to read together with the page. */
-  readonly read: { readonly alongside?: SqlText; readonly here?: () => void }
-  /**
-   * The total, given what was read alongside the page. Null if the page has to be read again with a new `PageTotal`.
-   */
-  find(alongside: unknown): Promise<number | null>
+  readonly read: { readonly scalar?: SqlText; readonly onRead?: () => void }
+  /** The total, given the scalar that the page read. Null if the page has to be read again with a new `PageTotal`. */
+  find(scalar: unknown): Promise<number | null>
 }
 
 /** A condition on a table, as a tree without `exists` and as SQL. */

@@ -117,10 +117,10 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
       const { follow, logView } = call.database.dialect
       const atMs = clock.now()
       return {
-        read: { alongside: sql`SELECT ${logView.snapshot(changeLog(call.table))}` },
-        async find(alongside) {
+        read: { scalar: sql`SELECT ${logView.snapshot(changeLog(call.table))}` },
+        async find(scalar) {
           if (!follow) return null
-          const snapshot = String(alongside)
+          const snapshot = String(scalar)
           const key = keyOf(call, condition)
           const last = find(key) ?? (await countOnce(key, call, condition))
           const total = await moveTo(call, follow, condition.expr, last, snapshot)

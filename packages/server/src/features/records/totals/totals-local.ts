@@ -78,7 +78,7 @@ async function replay(
       limit,
       offset: 0,
       key: null,
-      here(found) {
+      onRead(found) {
         const changes = (found as RecordRow[]).map(changeOf)
         if (!changes.every(hasRecord)) return
         isCurrent = true
@@ -164,8 +164,8 @@ export function createLocalTotals(): LocalTotals {
       let total: number | undefined
       return {
         read: {
-          alongside: snapshotOf(call),
-          here() {
+          scalar: snapshotOf(call),
+          onRead() {
             changes = ofTable.changes
             total = totals.find(key)?.total
           },

@@ -62,7 +62,7 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
       if (isNever(expr)) return none
       const where = call.backEnd.condition(expr, call.table)
       if (!readsOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, { expr, where })
-      return { read: { alongside: countOf(call, where) }, find: async (total) => Number(total) }
+      return { read: { scalar: countOf(call, where) }, find: async (total) => Number(total) }
     },
     apply: local.apply,
     clear() {

@@ -14,7 +14,7 @@ import {
   isOfIndex,
   pretend,
   recordInserts,
-  require,
+  requireRule,
   runIndexed,
   sendIndexed,
   storedOf,
@@ -95,7 +95,7 @@ async function insertUnlogged(write: Write, inserted: NewRecord): Promise<Change
   const { call, nowMs } = write
   const { row, decision } = inserted
   const id = row.id as string
-  await require(write, call.permissions.insert(), row)
+  await requireRule(write, call.permissions.insert(), row)
   await checkReferences(write, row, Object.keys(row), decision)
   const version = insertVersion(nowMs)
   sendIndexed(write, call.rows.insert(row, version), row)
@@ -148,7 +148,7 @@ async function insertTogether(
   const version = insertVersion(nowMs)
   const { insertMany, appendChanges } = call.rows
   if (!insertMany || !appendChanges || !rows.every((row) => needsNoQuery(write, row))) return null
-  for (const [index, row] of rows.entries()) await require(at(index), call.permissions.insert(), row)
+  for (const [index, row] of rows.entries()) await requireRule(at(index), call.permissions.insert(), row)
   tx.send(sql`SAVEPOINT together`)
   try {
     await tx.run(await insertMany(rows.map((row) => ({ row, version }))))

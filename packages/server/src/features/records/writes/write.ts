@@ -48,7 +48,7 @@ export async function rowSatisfies({ call, tx, isRehearsal }: Write, expr: Expr,
 }
 
 /** Throws 401/403 unless the row satisfies a rule. */
-export async function require(write: Write, expr: Expr, row: RecordRow): Promise<void> {
+export async function requireRule(write: Write, expr: Expr, row: RecordRow): Promise<void> {
   if (!(await rowSatisfies(write, expr, row))) throw denied(write.call.caller, write.at)
 }
 
@@ -249,14 +249,14 @@ export async function updateRow(
   const { call } = write
   const { row: before, version: versionBefore } = previous
   checkIncrements(write, patch)
-  await require(write, call.permissions.updateBefore(), before)
+  await requireRule(write, call.permissions.updateBefore(), before)
   const proposed = applyPatch(call.table, before, patch, write.nowMs, fixed)
   const decision = decide(write, 'update', previous, proposed.after)
   const after = decision?.row ?? proposed.after
   const named = decision ? new Set([...proposed.changed, ...decision.altered]) : proposed.changed
   const changed = [...named, ...findRecomputed(call.table, before, after)]
   if (decision !== null) {
-    await require(write, call.permissions.updateAfter(), after)
+    await requireRule(write, call.permissions.updateAfter(), after)
     await checkReferences(write, after, changed, decision)
   }
   const version = nextVersion(versionBefore, write.nowMs)
@@ -290,7 +290,7 @@ export async function deleteRow(write: Write, previous: VersionedRow): Promise<n
   const { call, tx } = write
   const { row, version: versionBefore } = previous
   const id = row.id as string
-  await require(write, call.permissions.delete(), row)
+  await requireRule(write, call.permissions.delete(), row)
   for (const { rows, field } of call.referrers) {
     // A record may refer to itself.
     const other = rows.table === call.table ? sql` AND ${rows.name}."id" <> ${id}` : sql``

@@ -99,7 +99,7 @@ async function readValues(one: Included, rows: readonly RecordRow[], reading: Re
     if (list) list.push(texts[at] as string)
     else items.set(key, [texts[at] as string])
   }
-  return listsOf(one, items, page.alongside)
+  return listsOf(one, items, page.scalar)
 }
 
 /** The JSON of each row; null if all of them are longer than a response. */
@@ -168,8 +168,8 @@ function queryOfMany(one: Included, ids: readonly string[], recordsLeft: number)
   const visited = sql`SELECT 1 FROM ${rows.from} WHERE ${all}`
   if (!counts) return { ...query, visited }
   const counted = sql`SELECT ${field} AS "_name", count(*) AS "_count" FROM ${rows.from}${where(all)} GROUP BY ${field}`
-  const alongside = sql`SELECT ${dialect.objectOf(sql`"_name"`, sql`"_count"`)} FROM (${counted}) AS "_counted"`
-  return { ...query, visited, alongside }
+  const scalar = sql`SELECT ${dialect.objectOf(sql`"_name"`, sql`"_count"`)} FROM (${counted}) AS "_counted"`
+  return { ...query, visited, scalar }
 }
 
 function listsOf({ counts }: Included, items: ReadonlyMap<string, readonly string[]>, counted: unknown): Values {
