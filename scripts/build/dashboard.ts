@@ -10,7 +10,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
-import { tokensCss } from '../../packages/server/src/http/pages/design-tokens.ts'
+import { colors, tokensCss } from '../../packages/server/src/http/pages/design-tokens.ts'
+import { iconSvg } from '../../packages/server/src/http/pages/logo.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '')
 const source = join(root, 'packages/dashboard/src')
@@ -27,6 +28,7 @@ const inputs = [
   join(root, 'packages/server/src/query/cells.ts'),
   join(root, 'packages/server/src/limits/writes.ts'),
   join(root, 'packages/server/src/http/pages/design-tokens.ts'),
+  join(root, 'packages/server/src/http/pages/logo.ts'),
   join(root, 'package-lock.json'),
   fileURLToPath(import.meta.url),
 ]
@@ -120,7 +122,7 @@ const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
 
 /** The icon of the browser's tab. */
 function readIcon(): [string, Uint8Array][] {
-  const bytes = readFileSync(join(source, 'icon.svg'))
+  const bytes = Buffer.from(iconSvg(colors.accent[0], colors['accent-text'][1]))
   return [[`icon-${hashOf(bytes)}.svg`, bytes]]
 }
 

@@ -1,4 +1,5 @@
 /** Icons of one style: outlines of 1.5 on a grid of 16, in the color of the text beside them. */
+import { logoShapes, logoViewBox } from '../../../server/src/http/pages/logo.ts'
 
 const paths = {
   home: 'M2.5 7 8 2.5 13.5 7v5.5a1 1 0 0 1-1 1h-3v-4h-3v4h-3a1 1 0 0 1-1-1z',
@@ -107,14 +108,11 @@ export function Icon({ name, size = 16, label }: IconProps) {
 /** The mark of Plinth: a column on its base, as on the page at `/`. */
 export function Logo({ size = 20 }: { readonly size?: number }) {
   return (
-    <svg className="logo" width={size} height={size} viewBox="0 0 48 48" aria-hidden="true" focusable="false">
+    <svg className="logo" width={size} height={size} viewBox={logoViewBox} aria-hidden="true" focusable="false">
       <g fill="currentColor">
-        <rect x="10" y="5" width="28" height="5" rx="1.5" />
-        <rect x="15" y="12" width="4" height="20" rx="1" />
-        <rect x="22" y="12" width="4" height="20" rx="1" />
-        <rect x="29" y="12" width="4" height="20" rx="1" />
-        <rect x="10" y="34" width="28" height="4" rx="1" />
-        <rect x="5" y="40" width="38" height="5" rx="1.5" />
+        {logoShapes.map((shape) => (
+          <rect key={`${shape.x} ${shape.y}`} {...shape} />
+        ))}
       </g>
     </svg>
   )

@@ -42,7 +42,10 @@ export function openDashboardFor(
     mails: users.mailSamples,
     limiter,
     serviceKeys: () => context.config.serviceKeys,
-    serverSettings: () => describeServer({ config: context.config, settings: context.settings, version }),
+    serverSettings: () => {
+      const { config, settings } = context
+      return describeServer({ config, settings, mailRoute: engines.mails.route, version })
+    },
     config: () => context.config.dashboard,
     mode: () => context.config.mode,
     publicUrl: context.settings.publicUrl,

@@ -71,8 +71,7 @@ export function openOutside(): Outside {
     on: (url, reply) => void stubs.push({ url, reply }),
     substitutes: {
       mails: {
-        isConfigured: true,
-        isActive: true,
+        route: 'smtp',
         async send({ to, subject, text, html }) {
           mail.push({ to, subject, text, ...(html === undefined ? {} : { html }) })
         },

@@ -21,11 +21,11 @@ export interface MailsDeps {
   readonly timeouts?: SmtpTimeouts
 }
 
+/** Where mails go: to a mail server, into the outbox of development, or nowhere. */
+export type MailRoute = 'smtp' | 'outbox' | 'none'
+
 export interface Mails {
-  /** Whether a mail server is configured. */
-  readonly isConfigured: boolean
-  /** Whether mails go anywhere: to a server or to the outbox. */
-  readonly isActive: boolean
+  readonly route: MailRoute
   /** Resolves once the mail has been handed over, or discarded. */
   send(mail: Omit<OutgoingMail, 'from'>): Promise<void>
   /** Aborts deliveries in progress. */
@@ -51,11 +51,9 @@ export function openMails({ server, from, outboxFolder, clock, log, timeouts = d
   }
 
   return {
-    get isConfigured() {
-      return server() !== null
-    },
-    get isActive() {
-      return outbox !== null || server() !== null
+    get route() {
+      if (server()) return 'smtp'
+      return outbox ? 'outbox' : 'none'
     },
     send: async (mail) => findTransport()?.send({ from: from() ?? fromDefault, ...mail }),
     close: async () => smtp.close({ force: true }),

@@ -23,7 +23,7 @@ describe('the mail configuration', () => {
 
   test('[MAIL-3] without a mail server nothing is prepared or sent in release mode', async () => {
     const { mailer, outbox, logged } = open(null)
-    expect(mailer.isConfigured).toBe(false)
+    expect(mailer.route).toBe('none')
     let composed = 0
     mailer.sendLater('magic-link', async () => {
       composed += 1

@@ -20,7 +20,7 @@ describe('mails', () => {
   test('[MAIL-1] a mail goes to one address as plain text and HTML, marked as automatic', async () => {
     const box = await openBox()
     const { mailer } = open(smtpConfig(box.port))
-    expect(mailer.isConfigured).toBe(true)
+    expect(mailer.route).toBe('smtp')
     mailer.send(mailTo('ada@example.org'))
     const { to, subject, text, html, headers } = await box.next('ada@example.org')
     expect(to).toEqual(['ada@example.org'])

@@ -6,6 +6,7 @@ import { basename } from 'node:path'
 import { parseDatabaseUrl } from '../../../base/network/database-url.ts'
 import { z } from '../../../base/schemas/z.ts'
 import type { Config, Settings } from '../../../config/config.ts'
+import type { MailRoute } from '../../../engines/mail/mail.ts'
 import { rawRetentionMs } from '../../../limits/analytics.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import { auditEntriesMax, recentRequestsMax } from '../../../limits/dashboard.ts'
@@ -59,10 +60,11 @@ type Retention = ServerSettings['retention'][number]
 export interface DescribedServer {
   readonly config: Config
   readonly settings: Settings
+  readonly mailRoute: MailRoute
   readonly version: string
 }
 
-function describeEngines({ config, settings }: Pick<DescribedServer, 'config' | 'settings'>): Engines {
+function describeEngines({ config, settings, mailRoute }: Omit<DescribedServer, 'version'>): Engines {
   const { dataFolder, databaseUrl, redisUrl, s3 } = settings
   const smtp = config.auth.mail?.smtp
   const { hosts, database } = databaseUrl === null ? { hosts: [], database: '' } : parseDatabaseUrl(databaseUrl)
@@ -74,9 +76,10 @@ function describeEngines({ config, settings }: Pick<DescribedServer, 'config' | 
     blobs: s3 ? { kind: 'S3', location: `${new URL(s3.endpoint).host}, bucket ${s3.bucket}` } : folderOf(dataFolder),
     cluster:
       redisUrl === null ? { kind: 'One process', location: null } : { kind: 'Redis', location: new URL(redisUrl).host },
-    mail: smtp
-      ? { kind: 'SMTP', location: `${smtp.host}:${smtp.port}` }
-      : { kind: config.mode === 'development' ? 'Outbox' : 'None', location: null },
+    mail:
+      mailRoute === 'smtp'
+        ? { kind: 'SMTP', location: smtp ? `${smtp.host}:${smtp.port}` : null }
+        : { kind: mailRoute === 'outbox' ? 'Outbox' : 'None', location: null },
   }
 }
 
@@ -107,7 +110,7 @@ const describeRetention = ({ changes, analytics }: Config): readonly Retention[]
   bound('logs', 'node', null, { bytesMax: recentLogBytesMax }),
 ]
 
-export function describeServer({ config, settings, version }: DescribedServer): ServerSettings {
+export function describeServer({ config, settings, mailRoute, version }: DescribedServer): ServerSettings {
   const { mode, auth, limits, functions, rateLimits, cors, dashboard } = config
   const { projectFolder, publicUrl, host, port, trustProxy, logLevel } = settings
   return {
@@ -120,7 +123,7 @@ export function describeServer({ config, settings, version }: DescribedServer): 
     listensOn: `${host.includes(':') ? `[${host}]` : host}:${port}`,
     trustedProxy: trustProxy.kind,
     logLevel,
-    engines: describeEngines({ config, settings }),
+    engines: describeEngines({ config, settings, mailRoute }),
     dashboard: { requiresMfa: dashboard?.requiresMfa ?? false, roles: [...(dashboard?.roles.keys() ?? [])] },
     corsOrigins: [...cors.origins],
     limits: {

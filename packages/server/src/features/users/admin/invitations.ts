@@ -33,7 +33,7 @@ export interface InvitationsDeps
  */
 async function invite(deps: InvitationsDeps, input: InviteInput, request: HookedRequest): Promise<AdminView> {
   const { accounts, hooks, oneTimeTokens, mailer, linkTo } = deps
-  if (!mailer.isActive) throw conflict('No mail server is configured')
+  if (mailer.route === 'none') throw conflict('No mail server is configured')
   const email = normalizeEmail(input.email)
   const { displayName = null, role = 'user' } = input
 

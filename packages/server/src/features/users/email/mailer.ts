@@ -5,7 +5,7 @@
 import type { Log } from '../../../base/log.ts'
 import type { MailConfig } from '../../../config/sections/auth/auth.ts'
 import type { MailTemplateName } from '../../../config/sections/auth/mail-templates.ts'
-import type { Mails } from '../../../engines/mail/mail.ts'
+import type { MailRoute, Mails } from '../../../engines/mail/mail.ts'
 import { isPermanentFailure } from '../../../engines/mail/smtp.ts'
 import { mailDrainTimeoutMs, mailRetryDelaysMs } from '../../../limits/users.ts'
 import { renderMailHtml } from './html.ts'
@@ -23,10 +23,7 @@ export interface TemplatedMail {
 }
 
 export interface Mailer {
-  /** Whether a mail server is configured. */
-  readonly isConfigured: boolean
-  /** Whether mails are kept somewhere: a mail server, or the outbox of development. */
-  readonly isActive: boolean
+  readonly route: MailRoute
   /** The name of the application in mails. */
   readonly appName: string
   /** Queues a mail. If the queue is full, the mail is dropped and logged. */
@@ -88,7 +85,7 @@ export function openMailer(deps: MailerDeps): Mailer {
   }
 
   const sendLater: Mailer['sendLater'] = (template, compose) => {
-    if (!mails.isActive) return
+    if (mails.route === 'none') return
     let mail: Omit<TemplatedMail, 'template'> | null | undefined
     const work = async (): Promise<void> => {
       mail ??= await compose()
@@ -99,11 +96,8 @@ export function openMailer(deps: MailerDeps): Mailer {
   }
 
   return {
-    get isActive() {
-      return mails.isActive
-    },
-    get isConfigured() {
-      return mails.isConfigured
+    get route() {
+      return mails.route
     },
     get appName() {
       return appNameOf()

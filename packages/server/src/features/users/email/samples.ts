@@ -1,6 +1,7 @@
 /** Mails with sample values: for previews, and for a test that is sent to an administrator. */
 import { randomBytes } from 'node:crypto'
 import { type MailTemplateName, mailTemplates } from '../../../config/sections/auth/mail-templates.ts'
+import type { MailRoute } from '../../../engines/mail/mail.ts'
 import {
   emailChangeLifetimeMs,
   emailCodeLifetimeMs,
@@ -22,9 +23,6 @@ export interface MailTemplateView {
   /** Languages whose text is from the configuration. */
   readonly configured: readonly string[]
 }
-
-/** How mails are sent: by a mail server, into the outbox of development, or not at all. */
-export type MailRoute = 'smtp' | 'outbox' | 'none'
 
 export interface MailSamples {
   readonly route: () => MailRoute
@@ -77,7 +75,7 @@ export function createMailSamples({ config, mailer, linkTo }: Deps): MailSamples
     ...lifetimeValues(lifetimes[name] ?? 0),
   })
   return {
-    route: () => (mailer.isConfigured ? 'smtp' : mailer.isActive ? 'outbox' : 'none'),
+    route: () => mailer.route,
     sender: () => ({ from: config().mail?.from ?? null, appName: mailer.appName }),
     list: () =>
       (Object.keys(mailTemplates) as MailTemplateName[]).map((name) => {

@@ -163,7 +163,7 @@ export function createPasskeys<Result>(parts: PasskeysParts<Result>): Passkeys<R
         const account = await lockCallerAccount(accounts, tx, userId)
         await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
         if (!(await credentials.remove(tx, userId, id))) throw notFound('Passkey')
-        if (!(await hasSignInMethod(tx, database.dialect, account, mailer.isConfigured)))
+        if (!(await hasSignInMethod(tx, database.dialect, account, mailer.route === 'smtp')))
           throw conflict('This is the last sign-in method of the account; add another one first')
         await lastOwner.checkRemains(tx, account)
       }),
