@@ -3,6 +3,7 @@
  * names an unknown field or compares with `undefined`) denies access and is reported through the log. It never allows
  * access, and its error never reaches the client.
  */
+import { isJsonObject } from '../base/text/json.ts'
 import { exprDepthMax } from '../limits/api.ts'
 import { allOf, always, anyOf, type Expr, negate, never } from '../query/expr.ts'
 import { findFieldType, parseRuleComparison } from '../query/filter.ts'
@@ -38,9 +39,6 @@ function part({ collect }: Scope, read: () => Expr): Expr {
     return never
   }
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function conditions(filter: Record<string, unknown>, scope: Scope): Expr {
   const names = Object.keys(filter)
@@ -78,7 +76,7 @@ function comparedType(table: Table, name: string): FieldType | undefined {
 function toExpr(filter: unknown, scope: Scope, depth: number): Expr {
   if (depth > exprDepthMax) throw new RuleError('The rule is nested too deeply')
   if (typeof filter === 'boolean') return filter ? always : never
-  if (!isRecord(filter)) throw new RuleError('A rule must return true, false or a filter')
+  if (!isJsonObject(filter)) throw new RuleError('A rule must return true, false or a filter')
   const node = findFilterNode(filter)
   if (!node) return conditions(filter, scope)
   switch (node.kind) {

@@ -1,12 +1,11 @@
 /** Writes the type of a JSON Schema. What it does not express in TypeScript is wider: `unknown`. */
+import { isJsonObject } from '../base/text/json.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
 /** Deeper parts are `unknown`, as are references, which may be recursive. */
 const depthMax = 20
 
-const isSchema = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 const literal = (value: unknown): string =>
   typeof value === 'object' && value !== null ? 'unknown' : JSON.stringify(value)
@@ -15,7 +14,7 @@ const union = (types: readonly string[]): string => [...new Set(types)].map((typ
 /** In one line. */
 export function typeOfSchema(schema: unknown, depth = 0): string {
   if (schema === false) return 'never'
-  if (!isSchema(schema) || depth > depthMax) return 'unknown'
+  if (!isJsonObject(schema) || depth > depthMax) return 'unknown'
   const { const: value, enum: values, type, anyOf, oneOf } = schema
   if (value !== undefined) return literal(value)
   if (Array.isArray(values)) return union(values.map(literal))
@@ -48,9 +47,9 @@ function typeOfArray({ items, prefixItems }: Schema, depth: number): string {
 
 function typeOfObject({ properties, required, additionalProperties: others }: Schema, depth: number): string {
   const needed = new Set(listOf(required))
-  const members = Object.entries(isSchema(properties) ? properties : {}).map(
+  const members = Object.entries(isJsonObject(properties) ? properties : {}).map(
     ([name, one]) => `readonly ${JSON.stringify(name)}${needed.has(name) ? '' : '?'}: ${typeOfSchema(one, depth + 1)}`,
   )
   if (members.length > 0) return `{ ${members.join('; ')} }`
-  return `{ readonly [name: string]: ${isSchema(others) ? typeOfSchema(others, depth + 1) : 'unknown'} }`
+  return `{ readonly [name: string]: ${isJsonObject(others) ? typeOfSchema(others, depth + 1) : 'unknown'} }`
 }

@@ -1,9 +1,11 @@
 /**
  * Building blocks of the configuration's schemas, shared by several sections.
  */
+
 import { z } from 'zod'
 import type { Rule } from '../access/definition.ts'
 import { parseByteSize } from '../base/text/bytes.ts'
+import { isJsonObject } from '../base/text/json.ts'
 import { suggest } from './issues.ts'
 
 /**
@@ -44,5 +46,4 @@ export const ruleShape = z
   .refine((value) => !isAsynchronous(value), 'must not be asynchronous')
 
 /** The entries of a value that may not be an object, since it is not validated yet. */
-export const membersOf = (value: unknown): [string, unknown][] =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []
+export const membersOf = (value: unknown): [string, unknown][] => (isJsonObject(value) ? Object.entries(value) : [])

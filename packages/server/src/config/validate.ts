@@ -21,7 +21,7 @@ import { checkAuth, createAuth } from './sections/auth/auth.ts'
 import { checkSharedNamespace, withPublicUsers } from './sections/auth/public-users.ts'
 import { checkBroadcasts, createBroadcasts } from './sections/broadcasts/broadcasts.ts'
 import { checkDashboard, createDashboardConfig } from './sections/dashboard/dashboard.ts'
-import { checkTable, createTable, entriesOf, findCaseInsensitiveDuplicates } from './sections/databases/tables.ts'
+import { checkTable, createTable, findCaseInsensitiveDuplicates } from './sections/databases/tables.ts'
 import { createFunctionsConfig } from './sections/functions/functions.ts'
 import { checkKv, createKvNamespace } from './sections/kv/kv.ts'
 import { createPush, findPushWarnings } from './sections/push/push.ts'
@@ -30,6 +30,7 @@ import { checkSql, createSqlDatabase } from './sections/sql/sql.ts'
 import { checkBuckets, createBucket } from './sections/storage/buckets.ts'
 import { checkVector, createVectorIndexDefinition } from './sections/vector/vector.ts'
 import { configShape, issuesOf, type WrittenConfig, type WrittenNamespace } from './shape.ts'
+import { membersOf } from './shape-parts.ts'
 
 export interface ParsedConfig {
   readonly config: Config
@@ -107,14 +108,14 @@ function readShape(
   // A shape that is used once is not worth compiling.
   const { data, error } = configShape.safeParse(written, { reportInput: true, jitless: true })
   const { databases, storage, auth, broadcasts, rooms, kv, sql, vector, dashboard, serviceKeys } = Object.fromEntries(
-    entriesOf(written),
+    membersOf(written),
   )
   const found = [
     ...issuesOf(error?.issues ?? []),
     ...checkDatabases(databases),
     ...checkSharedNamespace(databases),
     ...checkAuth(auth),
-    ...checkBuckets(Object.fromEntries(entriesOf(storage)).buckets),
+    ...checkBuckets(Object.fromEntries(membersOf(storage)).buckets),
     ...checkBroadcasts(broadcasts),
     ...checkRooms(rooms),
     ...checkVector(vector),
@@ -129,19 +130,19 @@ function readShape(
 const rootName = 'root'
 
 function checkDatabases(databases: unknown): ConfigIssue[] {
-  const namespaces = entriesOf(databases)
+  const namespaces = membersOf(databases)
   const names = namespaces.map(([name]) => name)
   const mistakes = findCaseInsensitiveDuplicates(names, ['databases'])
   for (const [name, written] of namespaces) {
     const path = ['databases', name]
     const wrongName = findNameMistake(name)
     if (wrongName !== null) mistakes.push({ path, message: wrongName })
-    const { instance, access, tables } = Object.fromEntries(entriesOf(written))
+    const { instance, access, tables } = Object.fromEntries(membersOf(written))
     if (access !== undefined && instance !== true)
       mistakes.push({ path: [...path, 'access'], message: 'is only for namespaces with instance: true' })
-    const tableNames = new Set(entriesOf(tables).map(([table]) => table))
+    const tableNames = new Set(membersOf(tables).map(([table]) => table))
     mistakes.push(...findCaseInsensitiveDuplicates([...tableNames], [...path, 'tables']))
-    for (const [table, declared] of entriesOf(tables)) {
+    for (const [table, declared] of membersOf(tables)) {
       const at = [...path, 'tables', table]
       const wrong = findNameMistake(table)
       if (wrong !== null) mistakes.push({ path: at, message: wrong })
@@ -157,7 +158,7 @@ function checkServiceKeys(serviceKeys: unknown, rootKey: string): ConfigIssue[] 
   const keys = new Map([[rootKey, 'is the root key; a key with scopes must be another']])
   const mistakes: ConfigIssue[] = []
   for (const [at, written] of (Array.isArray(serviceKeys) ? serviceKeys : []).entries()) {
-    const { name, key } = Object.fromEntries(entriesOf(written))
+    const { name, key } = Object.fromEntries(membersOf(written))
     const check = (known: Map<string, string>, value: unknown, option: string): void => {
       if (typeof value !== 'string') return
       const path = ['serviceKeys', at, option]

@@ -1,4 +1,5 @@
 /** Requests over time, and the endpoints that receive most of them. */
+
 import { useUrlState } from '../../app/url-state.ts'
 import { BarChart } from '../../design/chart/bar-chart.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
@@ -6,6 +7,7 @@ import { ErrorNote } from '../../design/error-note.tsx'
 import { Card, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
+import { type Figure, Figures } from './figures.tsx'
 import { barsOf, formatTimeOf, RangeSelect, rangeOf } from './range.tsx'
 import { type Traffic, useTraffic } from './requests.ts'
 
@@ -34,7 +36,7 @@ export function TrafficView() {
       {data === undefined && error === null && <Skeleton lines={8} />}
       {data !== undefined && (
         <div className="stack">
-          <Figures summary={data.summary} />
+          <Summary summary={data.summary} />
           <Card title="Requests">
             <BarChart
               label="Requests over time"
@@ -65,9 +67,9 @@ export function TrafficView() {
   )
 }
 
-function Figures({ summary }: { readonly summary: Traffic['summary'] }) {
+function Summary({ summary }: { readonly summary: Traffic['summary'] }) {
   const { totalRequests, totalErrors, avgLatency, uniqueUsers } = summary
-  const figures: readonly (readonly [name: string, value: string])[] = [
+  const figures: readonly Figure[] = [
     ['Requests', totalRequests.toLocaleString('en')],
     [
       'Errors',
@@ -76,14 +78,5 @@ function Figures({ summary }: { readonly summary: Traffic['summary'] }) {
     ['Average', formatMs(avgLatency)],
     ['Signed-in users', uniqueUsers.toLocaleString('en')],
   ]
-  return (
-    <dl className="insights-figures">
-      {figures.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Figures figures={figures} />
 }

@@ -1,5 +1,7 @@
 /** What the endpoints of a table have in common: paths, scopes, and the table that the path of a request names. */
+
 import { z } from '../../base/schemas/z.ts'
+import { isJsonObject } from '../../base/text/json.ts'
 import type { Call, Params } from '../../http/endpoint.ts'
 import { readScopeOf, type TableCall, type Tables } from './resolve-table.ts'
 import type { Body } from './writes/input.ts'
@@ -35,8 +37,5 @@ export const withTable = <Result>(
 /** zod's own `record` would drop a member called `__proto__`, which has to be rejected instead. */
 export const recordSchema = z
   .unknown()
-  .refine(
-    (value): value is Body => typeof value === 'object' && value !== null && !Array.isArray(value),
-    'must be an object',
-  )
+  .refine((value): value is Body => isJsonObject(value), 'must be an object')
   .meta({ type: 'object', additionalProperties: true }) as z.ZodType<Body>

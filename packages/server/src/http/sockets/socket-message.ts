@@ -1,4 +1,5 @@
 /** Parses text frames of WebSockets and serializes messages. */
+import { isJsonObject } from '../../base/text/json.ts'
 import { isLongerThan } from '../../base/text/text.ts'
 import { jsonDepthMax } from '../../limits/api.ts'
 import { isDeeperThan, type JsonObject } from '../input/body.ts'
@@ -8,8 +9,7 @@ export function parseMessage(data: string, bytesMax: number): JsonObject | null 
   if (isLongerThan(bytesMax, data) || isDeeperThan(jsonDepthMax, data)) return null
   try {
     const value: unknown = JSON.parse(data)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as JsonObject) : null
+    return isJsonObject(value) ? value : null
   } catch {
     return null
   }

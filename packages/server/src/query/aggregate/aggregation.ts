@@ -2,6 +2,7 @@
  * Parses the parameters of an aggregate: the keys of its groups, the measures, the conditions on groups, their order
  * and number. A field hidden from the caller gives the same error as one that does not exist.
  */
+import { isJsonObject } from '../../base/text/json.ts'
 import { findOffsetPeriods, type OffsetPeriod } from '../../base/text/zone-offsets.ts'
 import type { Period } from '../../engines/sql/dialect.ts'
 import { type FieldErrorCode, invalidField } from '../../errors.ts'
@@ -75,9 +76,6 @@ const periods: readonly Period[] = ['hour', 'day', 'week', 'month', 'year']
 const fieldMeasures = ['sum', 'avg', 'min', 'max', 'countDistinct'] as const
 const namePattern = new RegExp(`^[A-Za-z_][A-Za-z0-9_]{0,${aggregateNameCharsMax - 1}}$`)
 
-const isMembers = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const quoted = (name: string): string => JSON.stringify(name.slice(0, 64))
 
 function parseJson(parameter: string, text: string): unknown {
@@ -148,7 +146,7 @@ function parseKey(view: TableView, at: string, value: unknown): GroupKey {
     return { name: field, field, fieldType, type: fieldType, grouping: { kind: 'value' } }
   }
   const shape = `must be a field, {"day": field, "tz": zone} or {"bucket": field, "width": number}`
-  if (!isMembers(value)) throw invalidField(at, 'type', shape)
+  if (!isJsonObject(value)) throw invalidField(at, 'type', shape)
   const named = [...periods, 'bucket' as const].filter((kind) => Object.hasOwn(value, kind))
   const [kind] = named
   if (kind === undefined || named.length > 1) throw invalidField(at, 'type', shape)
@@ -161,7 +159,7 @@ const notJson: readonly ValueType[] = ['string', 'text', 'number', 'boolean', 'd
 function parseMeasure(view: TableView, at: string, name: string, value: unknown): Measure {
   if (value === 'count') return { name, kind: 'count', field: '', fieldType: 'any', type: 'number' }
   const shape = `must be "count" or one of ${fieldMeasures.map((kind) => `{"${kind}": field}`).join(', ')}`
-  if (!isMembers(value) || Object.keys(value).length !== 1) throw invalidField(at, 'type', shape)
+  if (!isJsonObject(value) || Object.keys(value).length !== 1) throw invalidField(at, 'type', shape)
   const kind = fieldMeasures.find((one) => Object.hasOwn(value, one))
   if (!kind) throw invalidField(at, 'type', shape)
   const { field, fieldType } = parseField(view, at, value[kind])
@@ -189,7 +187,7 @@ function parseKeys(view: TableView, text: string | undefined): readonly GroupKey
 function parseMeasures(view: TableView, text: string | undefined, keys: readonly GroupKey[]): readonly Measure[] {
   if (text === undefined) throw invalidField('measures', 'required', 'is required')
   const members = parseJson('measures', text)
-  if (!isMembers(members)) throw invalidField('measures', 'type', 'must be a JSON object of measures by name')
+  if (!isJsonObject(members)) throw invalidField('measures', 'type', 'must be a JSON object of measures by name')
   const entries = Object.entries(members)
   if (entries.length === 0) throw invalidField('measures', 'min', 'at least one measure is required')
   if (entries.length > aggregateMeasuresMax)

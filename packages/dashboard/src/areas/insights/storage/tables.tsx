@@ -1,4 +1,5 @@
 /** What each table takes on disk: its records, its indexes, and what searches read. */
+
 import { Link } from 'wouter'
 import {
   formatRows,
@@ -17,6 +18,7 @@ import { formatTime } from '../../../design/format-time.ts'
 import { Card } from '../../../design/page.tsx'
 import { Skeleton } from '../../../design/skeleton.tsx'
 import { type Column, Table } from '../../../design/table.tsx'
+import { type Figure, Figures } from '../figures.tsx'
 import { Parts } from './parts.tsx'
 import { type Share, ShareBar, ShareLegend, shareKinds } from './share-bar.tsx'
 
@@ -87,7 +89,7 @@ export function Tables() {
   const toggle = (usage: TableUsage) => url.set({ of: usage === open ? null : keyOf(usage) }, { replace: true })
   return (
     <div className="stack">
-      <Figures tables={stored} />
+      <Summary tables={stored} />
       <Card title="Tables" isFlush actions={<ShareLegend kinds={shareKinds} />}>
         <Table
           label="Tables by bytes"
@@ -117,24 +119,15 @@ const schemaPath = ({ namespace, table, isPerInstance }: TableUsage): string =>
     ? `/data/${encodeURIComponent(namespace)}?table=${encodeURIComponent(table)}`
     : `/data/${encodeURIComponent(namespace)}/${encodeURIComponent(table)}?tab=schema`
 
-function Figures({ tables }: { readonly tables: readonly StoredUsage[] }) {
+function Summary({ tables }: { readonly tables: readonly StoredUsage[] }) {
   const sum = (of: (stored: StoredTable) => Measure): Measure => sumOf(tables.map(({ stored }) => of(stored)))
-  const figures: readonly (readonly [name: string, value: string])[] = [
+  const figures: readonly Figure[] = [
     ['Tables', formatCount(tables.length)],
     ['Rows', formatRows(sum(({ rows }) => rows))],
     ['Records', formatSize(sum(({ bytes }) => bytes))],
     ['Indexes', formatSize(sum(indexBytesOf))],
   ]
-  return (
-    <dl className="insights-figures">
-      {figures.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Figures figures={figures} />
 }
 
 /** How the numbers were found, and what is not among them. */

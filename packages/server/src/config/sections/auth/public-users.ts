@@ -5,7 +5,8 @@
 import type { NamespaceDefinition, Rule, TableDefinition } from '../../../access/definition.ts'
 import type { Table } from '../../../query/table.ts'
 import type { ConfigIssue } from '../../issues.ts'
-import { createTable, entriesOf } from '../databases/tables.ts'
+import { membersOf } from '../../shape-parts.ts'
+import { createTable } from '../databases/tables.ts'
 
 const namespace = 'shared'
 const name = '_users_public'
@@ -44,7 +45,7 @@ export function withPublicUsers(namespaces: Namespaces, read: Rule): Namespaces 
 
 /** The users tables are in the database of the namespace `shared`, which must be a single one. */
 export function checkSharedNamespace(databases: unknown): ConfigIssue[] {
-  const { instance } = Object.fromEntries(entriesOf(Object.fromEntries(entriesOf(databases))[namespace]))
+  const { instance } = Object.fromEntries(membersOf(Object.fromEntries(membersOf(databases))[namespace]))
   if (instance !== true) return []
   return [
     {

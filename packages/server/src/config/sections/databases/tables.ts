@@ -19,12 +19,9 @@ import {
 import { type ConfigIssue, type Path, suggest } from '../../issues.ts'
 import { findFieldNameMistake, findSearchNameMistake, findTwins } from '../../names.ts'
 import { fieldShape, type WrittenField, type WrittenTable } from '../../shape.ts'
+import { membersOf } from '../../shape-parts.ts'
 import { readComputed } from './computed/read-computed.ts'
 import { checkField, createField } from './fields.ts'
-
-/** An object's own entries, or none of what is no object: its shape is judged elsewhere. */
-export const entriesOf = (value: unknown): [string, unknown][] =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []
 
 const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
@@ -41,11 +38,11 @@ type Types = ReadonlyMap<string, FieldType | null>
 
 /** What is wrong with a table beyond its shape. `tables` are the names in its namespace. */
 export function checkTable(written: unknown, path: Path, tables: ReadonlySet<string>): ConfigIssue[] {
-  const table = Object.fromEntries(entriesOf(written))
+  const table = Object.fromEntries(membersOf(written))
   const mistakes: ConfigIssue[] = []
   const types = new Map<string, FieldType | null>()
   const fields = new Map<string, WrittenField | null>()
-  for (const [name, declared] of entriesOf(table.schema)) {
+  for (const [name, declared] of membersOf(table.schema)) {
     const at = [...path, 'schema', name]
     const wrongName = findFieldNameMistake(name)
     if (wrongName !== null) mistakes.push({ path: at, message: wrongName })
@@ -75,7 +72,7 @@ function checkSchemaless(table: Record<string, unknown>, path: Path): ConfigIssu
 /** The names in a list of searched fields, which may have weights. */
 const searchedNames = (list: unknown): unknown[] =>
   (Array.isArray(list) ? list : []).map((one: unknown) =>
-    typeof one === 'string' ? one : Object.fromEntries(entriesOf(one)).field,
+    typeof one === 'string' ? one : Object.fromEntries(membersOf(one)).field,
   )
 
 function checkSearch(table: Record<string, unknown>, types: Types, path: Path): ConfigIssue[] {
@@ -106,7 +103,7 @@ function checkIndexes(indexes: unknown, types: Types, path: Path): ConfigIssue[]
   const seen = new Set<string>()
   for (const [at, index] of (Array.isArray(indexes) ? indexes : []).entries()) {
     const where = [...path, 'indexes', at, 'fields']
-    const { fields } = Object.fromEntries(entriesOf(index))
+    const { fields } = Object.fromEntries(membersOf(index))
     const names = textsOf(fields)
     if (names.length > sortFieldsMax) mistakes.push({ path: where, message: `must be at most ${sortFieldsMax}` })
     const key = JSON.stringify(names)

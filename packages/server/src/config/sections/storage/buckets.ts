@@ -4,7 +4,7 @@ import { fileBytesMax } from '../../../limits/storage.ts'
 import { createdAtField, type Field, type FieldType, type Table } from '../../../query/table.ts'
 import type { ConfigIssue } from '../../issues.ts'
 import type { WrittenBucket } from '../../shape.ts'
-import { entriesOf } from '../databases/tables.ts'
+import { membersOf } from '../../shape-parts.ts'
 
 const fieldOf = (name: string, type: FieldType, required = true): Field =>
   Object.freeze({ name, type, required, unique: false })
@@ -36,7 +36,7 @@ const bucketNamePattern = /^[A-Za-z0-9][\w.-]{0,62}$/
 
 /** What is wrong with the names of the buckets; their shape is judged elsewhere. */
 export const checkBuckets = (buckets: unknown): ConfigIssue[] =>
-  entriesOf(buckets)
+  membersOf(buckets)
     .filter(([name]) => !bucketNamePattern.test(name))
     .map(([name]) => ({
       path: ['storage', 'buckets', name],

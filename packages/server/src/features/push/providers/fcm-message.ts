@@ -1,6 +1,6 @@
 /** Maps a payload to FCM's HTTP v1 API: the common part, and the parts for Android, iOS and browsers. */
 import type { Clock } from '../../../base/clock.ts'
-import type { JsonObject } from '../../../base/text/json.ts'
+import { isJsonObject, type JsonObject } from '../../../base/text/json.ts'
 import type { Payload } from '../message.ts'
 import { webTopicOf } from './web-push-topic.ts'
 
@@ -70,15 +70,12 @@ const compact = (members: Readonly<Record<string, unknown>>): JsonObject =>
 const filled = (members: JsonObject): JsonObject | undefined =>
   Object.keys(members).length === 0 ? undefined : members
 
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Merges objects recursively; lists and plain values are replaced. */
 function overlay(under: JsonObject, over: JsonObject): JsonObject {
   const merged = new Map(Object.entries(under))
   for (const [name, value] of Object.entries(over)) {
     const known = merged.get(name)
-    merged.set(name, isObject(known) && isObject(value) ? overlay(known, value) : value)
+    merged.set(name, isJsonObject(known) && isJsonObject(value) ? overlay(known, value) : value)
   }
   return Object.fromEntries(merged)
 }

@@ -2,7 +2,9 @@
  * Parses the bodies of inserts and updates and validates them against a table, without the database. Errors name all
  * invalid fields at once. A field hidden from the caller gives the same error as one that does not exist.
  */
+
 import { datetimeMaxMs, findDatetime, formatDatetime } from '../../../base/text/datetime.ts'
+import { isJsonObject } from '../../../base/text/json.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { accessDenied, type FieldError, type FieldErrorCode, invalid } from '../../../errors.ts'
 import { fieldErrorsMax, recordIdCharsMax } from '../../../limits/api.ts'
@@ -32,7 +34,7 @@ class InvalidValue extends Error {
 const invalidValue = (code: FieldErrorCode, message: string): InvalidValue => new InvalidValue({ code, message })
 
 const isOperator = (value: unknown): value is { $op: unknown; value?: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.hasOwn(value, '$op')
+  isJsonObject(value) && Object.hasOwn(value, '$op')
 
 /** Checks all texts in a JSON value, keys included, and that all numbers are finite. */
 function isStorableJson(value: unknown): boolean {

@@ -8,7 +8,7 @@ import type { Auth, UserCaller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { z } from '../../../base/schemas/z.ts'
-import type { JsonObject } from '../../../base/text/json.ts'
+import { isJsonObject, type JsonObject } from '../../../base/text/json.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import { ApiError, invalidToken, tokenExpired } from '../../../errors.ts'
 import { accessTokenCharsMax, accessTokenLifetimeMs, jsonDepthMax } from '../../../limits/api.ts'
@@ -68,8 +68,6 @@ const algorithm = 'EdDSA'
  */
 const tokenPattern = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
 
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const accessClaims = z.object({
   sub: z.string().min(1),
   email: z.string().nullable(),
@@ -78,7 +76,7 @@ const accessClaims = z.object({
   displayName: z.string().nullable(),
   role: z.string().min(1),
   isAnonymous: z.boolean(),
-  custom: z.custom<JsonObject>(isObject).transform((claims) => sealClaims(claims)),
+  custom: z.custom<JsonObject>(isJsonObject).transform((claims) => sealClaims(claims)),
   jti: z.string().min(1),
   sid: z.string().min(1).nullable(),
   iat: z.int(),

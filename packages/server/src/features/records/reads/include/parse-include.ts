@@ -2,6 +2,7 @@
  * Parses the `include` parameter against the relations of a table: what to read of each related table, under the read
  * rule of its own. A table that the caller may not read at all is parsed like any other, and read like an empty one.
  */
+import { isJsonObject } from '../../../../base/text/json.ts'
 import { badRequest, invalidField, prefixedErrors } from '../../../../errors.ts'
 import {
   filterConditionsMax,
@@ -43,9 +44,6 @@ const optionsOfMany = ['sort', 'limit', 'count']
 
 const quote = (name: string): string => JSON.stringify(name.slice(0, 64))
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** The relations to include; none without the parameter. Throws 400 that names the place, such as `include.author`. */
 export function parseInclude(call: TableCall, text: string | undefined): readonly Included[] {
   if (text === undefined) return []
@@ -59,7 +57,7 @@ export function parseInclude(call: TableCall, text: string | undefined): readonl
 }
 
 function parseRelations(call: TableCall, value: unknown, at: string, depth: number, request: Request): Included[] {
-  if (!isObject(value)) throw invalidField(at, 'type', 'must be a JSON object of relations: {"author":{}}')
+  if (!isJsonObject(value)) throw invalidField(at, 'type', 'must be a JSON object of relations: {"author":{}}')
   if (depth > relationDepthMax)
     throw invalidField(at, 'max', `relations are included to a depth of ${relationDepthMax}`)
   return Object.entries(value).map(([name, options]) => {
@@ -86,7 +84,7 @@ function parseRelation(
   at: string,
   parseNested: ParseNested,
 ): Included {
-  if (!isObject(options)) throw invalidField(at, 'type', 'must be an object of options or a list of fields')
+  if (!isJsonObject(options)) throw invalidField(at, 'type', 'must be an object of options or a list of fields')
   for (const name of Object.keys(options)) {
     if (!optionNames.has(name)) throw invalidField(at, 'unknown', `Unknown option ${quote(name)}`)
     if (relation.kind === 'one' && optionsOfMany.includes(name))

@@ -1,14 +1,11 @@
 /** Filters of a rule that has run in another process, from their JSON. */
+
 import { and, exists, field, not, or, where } from '../../../../access/filter.ts'
-
-type Encoded = Readonly<Record<string, unknown>>
-
-const isObject = (value: unknown): value is Encoded =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+import { isJsonObject } from '../../../../base/text/json.ts'
 
 function decodeValue(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(decodeValue)
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   if (value.$undefined === true) return undefined
   return typeof value.$field === 'string' ? field(value.$field) : value
 }
@@ -17,7 +14,7 @@ const partsOf = (of: unknown): object[] => (Array.isArray(of) ? of : []).map((on
 
 /** What the rule returned: a boolean, or a filter. What is neither stays as it is, and fails when it is compiled. */
 export function decodeFilter(value: unknown): unknown {
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   switch (value.$filter) {
     case 'and':
       return and(...partsOf(value.of))

@@ -1,9 +1,11 @@
 /** The row that hooks returned in place of the one to be written, validated as a body of the service key is. */
+import { isJsonObject } from '../../../../base/text/json.ts'
 import { ApiError, type FieldErrors, withData } from '../../../../errors.ts'
 import { recordBytesMax } from '../../../../limits/writes.ts'
 import { type CompleteRow, complete } from '../../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../../query/table.ts'
 import type { HookedRow, RowDifference } from '../../../before-hooks.ts'
+import { isSameValue, problemOf } from '../../../hooked-values.ts'
 import type { RecordRow } from '../../rows.ts'
 import { parsePatch } from '../input.ts'
 
@@ -19,20 +21,6 @@ export interface Decision {
   fail(problem: string): ApiError
 }
 
-const isObject = (value: unknown): value is RecordRow =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const isSame = (one: unknown, other: unknown): boolean =>
-  one === other || JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
-
-/** Names the fields, not only the first as the message of the error does. */
-const problemOf = ({ message, data }: ApiError): string =>
-  data
-    ? Object.entries(data)
-        .map(([name, { message: problem }]) => `${name}: ${problem}`)
-        .join('; ')
-    : message
-
 /**
  * The fields that the hooks changed, with their values; null for one that they removed. A row without a computed field
  * is whole: a hook that builds a row need not compute.
@@ -42,9 +30,10 @@ function alteredFields(table: Table, proposed: RecordRow, { changed, removed }: 
   const altered: RecordRow = Object.create(null)
   // The server sets the time of the write itself.
   for (const name of Object.keys(changed))
-    if (name !== 'updatedAt' && !isSame(proposed[name], changed[name])) altered[name] = changed[name]
+    if (name !== 'updatedAt' && !isSameValue(proposed[name], changed[name])) altered[name] = changed[name]
   for (const name of removed)
-    if (name !== 'updatedAt' && !isSame(proposed[name], null) && !table.fields.get(name)?.readOnly) altered[name] = null
+    if (name !== 'updatedAt' && !isSameValue(proposed[name], null) && !table.fields.get(name)?.readOnly)
+      altered[name] = null
   return altered
 }
 
@@ -86,7 +75,7 @@ function withTimesLast({ createdAt, updatedAt, ...rest }: RecordRow): RecordRow 
 
 /** Whether data names fields as the server's own errors do. */
 const isFieldErrors = (data: unknown): data is FieldErrors =>
-  isObject(data) && Object.values(data).every((one) => isObject(one) && typeof one.message === 'string')
+  isJsonObject(data) && Object.values(data).every((one) => isJsonObject(one) && typeof one.message === 'string')
 
 /**
  * The refusal of an operation of a batch names it: fields in `data` get its path, and without `data` it is named
