@@ -8,6 +8,8 @@ export const statementCacheEntriesMax = 500
 export const conditionShapesMax = 8
 /** Parsed sorts kept per table: those of its lists, of which an application has a few. */
 export const sortTextsMax = 32
+/** Statements of updates kept per table: one for each set of fields that clients change together. */
+export const updateTextsMax = 64
 /** Maximum operations in one commit; bounds how long a group blocks the event loop. */
 export const groupCommitOperationsMax = 256
 /** Maximum queued writes; beyond it a write is rejected with 503. */

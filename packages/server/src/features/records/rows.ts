@@ -2,9 +2,11 @@
  * Maps a table's rows between SQL and the API: select lists, conversions in both directions, and the statements that
  * write one row. Compiled once per table, so that a request only supplies values.
  */
+import { createLru } from '../../base/concurrency/lru.ts'
 import { mapInSlices } from '../../base/concurrency/slices.ts'
 import type { Dialect, ManyColumn } from '../../engines/sql/dialect.ts'
-import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../../engines/sql/sql-text.ts'
+import { updateTextsMax } from '../../limits/sqlite.ts'
 import type { CompleteRow } from '../../query/computed/computed-fields.ts'
 import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
@@ -17,7 +19,7 @@ import {
   createAppendChanges,
   createReferringAppends,
 } from './changes/changes.ts'
-import { searchColumnOf } from './search/search-column.ts'
+import { type SearchColumn, searchColumnOf } from './search/search-column.ts'
 import { takeVersion, type VersionedRow, versionColumn } from './version.ts'
 
 /** A record in its API form, hidden fields included. */
@@ -128,25 +130,53 @@ function createInsertMany(
   }
 }
 
-function createAssignments(table: Table, dialect: Dialect): TableRows['assignments'] {
+/** The assignments of an update: of the same fields, their text is the same for every record. */
+interface Assignments {
+  readonly text: string
+  /** The statement that makes them in the row with an id, its last value. */
+  readonly update: string
+  valuesOf(record: CompleteRow, version: number): SqlValue[]
+}
+
+/** `updateOf` completes the statement of an update. */
+function createAssignments(
+  table: Table,
+  dialect: Dialect,
+  updateOf: (sets: string) => string,
+): (changed: readonly string[]) => Assignments {
+  const known = createLru<string, Assignments>(updateTextsMax)
   const search = searchColumnOf(table, dialect)
-  return (record, changed, version) => {
-    const sets: SqlText[] = [sql`${versionColumn} = ${version}`]
-    let changesExtra = false
-    for (const name of changed) {
-      const field = table.fields.get(name)
-      if (!field) {
-        changesExtra = true
-        continue
-      }
-      const columns = storedColumns(field)
-      for (const [at, value] of toStoredColumns(field, record[name], dialect).entries())
-        sets.push(sql`${ident((columns[at] as { name: string }).name)} = ${value}`)
+
+  function compile(fields: readonly Field[], setsExtra: boolean, searched: SearchColumn | null): Assignments {
+    const columns = [versionColumn, ...fields.flatMap(storedColumns).map(({ name }) => ident(name))]
+    if (setsExtra) columns.push(extraColumn)
+    const sets = columns.map((column) => `${column.text} = ?`)
+    if (searched) sets.push(sql`${searched.column} = ${searched.bind('')}`.text)
+    const text = sets.join(', ')
+    return {
+      text,
+      update: updateOf(text),
+      valuesOf(record, version) {
+        const values: SqlValue[] = [version]
+        for (const field of fields) values.push(...toStoredColumns(field, record[field.name], dialect))
+        if (setsExtra) values.push(extraOf(table, record))
+        if (searched) values.push(...searched.bind(searched.textOf(record)).values)
+        return values
+      },
     }
-    if (changesExtra) sets.push(sql`${extraColumn} = ${extraOf(table, record)}`)
-    if (search && changed.some((name) => table.search.includes(name)))
-      sets.push(sql`${search.column} = ${search.bind(search.textOf(record))}`)
-    return join(sets, ', ')
+  }
+
+  return (changed) => {
+    const declared = changed.filter((name) => table.fields.has(name))
+    const setsExtra = declared.length < changed.length
+    const isSearched = search !== null && changed.some((name) => table.search.includes(name))
+    const key = `${declared.join()} ${setsExtra} ${isSearched}`
+    const found = known.get(key)
+    if (found) return found
+    const fields = declared.map((name) => table.fields.get(name) as Field)
+    const compiled = compile(fields, setsExtra, isSearched ? search : null)
+    known.set(key, compiled)
+    return compiled
   }
 }
 
@@ -166,9 +196,12 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
   const searchColumn = searchColumnOf(table, dialect)
   const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
   const version = sql`${name}.${versionColumn}`
-  const assignments = createAssignments(table, dialect)
+  const assignments = createAssignments(
+    table,
+    dialect,
+    (sets) => `UPDATE ${target.text} SET ${sets} WHERE ${mine.text}"id" = ?`,
+  )
   const referring = dialect.logRefersToRows ? createReferringAppends(table, dialect) : null
-  const update = (id: string, sets: SqlText): SqlText => sql`UPDATE ${target} SET ${sets} WHERE ${mine}"id" = ${id}`
   const byId = `${sql`SELECT ${allColumns}, ${version} FROM ${from} WHERE ${name}."id" = `.text}?`
 
   const columnNames = fields.flatMap(storedColumns).map((column) => ident(column.name))
@@ -223,9 +256,15 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     },
     insertMany: createInsertMany(table, dialect, columnNames, storedOf),
     indexedTexts,
-    assignments,
-    update: (record, changed, next) => update(record.id as string, assignments(record, changed, next)),
-    setVersion: (id, next) => update(id, sql`${versionColumn} = ${next}`),
+    assignments(record, changed, next) {
+      const { text, valuesOf } = assignments(changed)
+      return { text, values: valuesOf(record, next) }
+    },
+    update(record, changed, next) {
+      const { update, valuesOf } = assignments(changed)
+      return { text: update, values: [...valuesOf(record, next), record.id as string] }
+    },
+    setVersion: (id, next) => ({ text: assignments([]).update, values: [next, id] }),
     selectById: (id) => ({ text: byId, values: [id] }),
     deleteById: (id) => sql`DELETE FROM ${target} WHERE ${mine}"id" = ${id}`,
     appendChange: referring?.change ?? createAppendChange(table, dialect),

@@ -43,7 +43,8 @@ export const isInsertVersion = (version: number): boolean => version % perMillis
 
 /** Removes the version from a row that was selected with it. */
 export function takeVersion(row: Record<string, unknown>): number {
-  const version = Number(row[versionName])
+  const stored = row[versionName]
   delete row[versionName]
-  return version
+  // PostgreSQL returns a text. The runtime cannot optimize `Number` of a number beyond 32 bits.
+  return typeof stored === 'number' ? stored : Number(stored)
 }
