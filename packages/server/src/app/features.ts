@@ -30,8 +30,6 @@ import { openUsers, type Users } from '../features/users/index.ts'
 import { sealClaims } from '../features/users/sessions/tokens.ts'
 import { createVectors } from '../features/vector/index.ts'
 import { createInternalRequests, type RunInternally } from '../http/internal-request.ts'
-import { docsPage, docsPageHeaders } from '../http/pages/docs-page.ts'
-import { buildOpenApi } from '../http/pages/openapi.ts'
 import { createResponseLimits, type ResponseLimits } from '../http/replies/large-responses.ts'
 import { countInstance, type RateLimiter } from '../http/security/rate-limit.ts'
 import { Sockets } from '../http/sockets/sockets.ts'
@@ -384,12 +382,12 @@ function systemOf(
     findFaults: () => findFaults(engines),
     metrics: () => context.metrics.text(),
     functions: () => functions().code.current.outlines,
-    openApi(tables, shown) {
+    async loadOpenApi() {
+      const { buildOpenApi } = await import('../http/pages/openapi.ts')
       const { endpoints, socketEndpoints } = api()
-      return buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables, functions: shown })
+      return (tables, functions) => buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables, functions })
     },
-    docsPage,
-    docsPageHeaders,
+    loadDocsPage: () => import('../http/pages/docs-page.ts'),
     url: () => context.settings.publicUrl ?? listener.url,
     needsSetup: users.needsSetup,
     pauseWrites: engines.sql.pauseWrites,

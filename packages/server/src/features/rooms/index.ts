@@ -26,7 +26,7 @@ import { createActAsPlayer } from './endpoints/player-actions.ts'
 import { Summaries } from './endpoints/summaries.ts'
 import { createSummaryEndpoints } from './endpoints/summary-endpoints.ts'
 import type { RoomEngine, RoomEngineStats } from './engine/ports.ts'
-import { createRoomEngine } from './engine/rooms.ts'
+import { withoutRooms } from './engine/without-rooms.ts'
 import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from './migrations.ts'
 import { createLocalMembers, type LocalMembers } from './nodes/local-members.ts'
 import { type ActionResponse, NodeTransport } from './nodes/node-transport.ts'
@@ -90,7 +90,8 @@ class Rooms implements RoomsFeature {
   private readonly locator: RoomLocator
   private readonly transport: NodeTransport
   private readonly ownership: Ownership
-  private readonly engine: RoomEngine
+  /** Loaded when rooms are configured for the first time. */
+  private engine: RoomEngine = withoutRooms
   private readonly access: RoomAccessCheck
   private readonly actionResponses = new PendingResponses<ActionResponse>({ timedOut: 'unknown', unsent: 'moved' })
   private readonly summaries: Summaries
@@ -113,16 +114,6 @@ class Rooms implements RoomsFeature {
     })
     this.transport = this.createTransport()
     this.ownership = new Ownership({ ...deps, tables: this.tables, nodes: this.transport.nodes })
-    this.engine = createRoomEngine({
-      store: this.store,
-      network: this.transport,
-      ownership: this.ownership,
-      findDefinition: (name) => this.findNamespace(name),
-      services: { openDatabase: deps.databases.open, push: deps.push ?? noPush },
-      clock: deps.clock,
-      elapsedMs: deps.elapsedMs,
-      log: deps.log,
-    })
     this.access = createRoomAccess(deps)
     this.summaries = this.createSummaries()
     const { endpoints, socketEndpoints } = this.createEndpoints()
@@ -137,7 +128,7 @@ class Rooms implements RoomsFeature {
 
   readonly metrics = (metrics: Metrics): void => registerRoomMetrics(metrics, () => this.engine.stats)
 
-  /** Creates the tables when rooms are configured for the first time. */
+  /** Creates the tables and the engine when rooms are configured for the first time. */
   readonly configure = async ({ rooms }: Config): Promise<void> => {
     if (rooms.size === 0) return
     this.prepared ??= this.prepare().catch((error) => {
@@ -179,12 +170,12 @@ class Rooms implements RoomsFeature {
   private createSummaries(): Summaries {
     const { store, transport } = this
     return new Summaries({
-      engine: this.engine,
+      engine: () => this.engine,
       // Without configured rooms there are no tables.
       findStored: async (...rooms) => (this.prepared ? store.findStored(...rooms) : new Map()),
       findNodes: async () => (this.prepared ? store.findNodes() : []),
       actAsPlayer: createActAsPlayer({
-        engine: this.engine,
+        engine: () => this.engine,
         responses: this.actionResponses,
         access: this.access,
         findNamespace: (name) => this.findNamespace(name),
@@ -218,6 +209,7 @@ class Rooms implements RoomsFeature {
   private async prepare(): Promise<void> {
     await this.deps.databases.load()
     await preparePlatformTables(this.tables.database, roomsNamespace, 'rooms', roomTableSteps)
+    this.engine = await this.loadEngine()
     const { engine, localMembers } = this
     const ticks = setInterval(() => {
       localMembers.sendAnswers()
@@ -228,6 +220,21 @@ class Rooms implements RoomsFeature {
     }, roomSweepMs)
     this.timers = [ticks, sweeps]
     for (const timer of this.timers) timer.unref()
+  }
+
+  private async loadEngine(): Promise<RoomEngine> {
+    const { createRoomEngine } = await import('./engine/rooms.ts')
+    const { deps, store, transport, ownership } = this
+    return createRoomEngine({
+      store,
+      network: transport,
+      ownership,
+      findDefinition: (name) => this.findNamespace(name),
+      services: { openDatabase: deps.databases.open, push: deps.push ?? noPush },
+      clock: deps.clock,
+      elapsedMs: deps.elapsedMs,
+      log: deps.log,
+    })
   }
 
   /** Saves all rooms and hands them over to other nodes. Sockets stay open. */

@@ -41,15 +41,19 @@ export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {
   readonly findFaults: () => Promise<EngineFaults>
   /** All metrics in the Prometheus text format. */
   readonly metrics: () => string | Promise<string>
-  /** The OpenAPI document of all endpoints; with the tables and fields of a schema, or without any for null. */
-  readonly openApi: (schema: SchemaDescription | null, functions: readonly FunctionOutline[]) => object
+  /** Loads the code that describes all endpoints: most servers are never asked to. */
+  readonly loadOpenApi: () => Promise<DescribeApi>
   /** The functions of the application that callers can invoke; another list after each load of its code. */
   readonly functions: () => readonly FunctionOutline[]
-  /** The HTML page that renders the document. */
-  readonly docsPage: string
-  /** Its security headers. */
-  readonly docsPageHeaders: Readonly<Record<string, string>>
+  /** Loads the HTML page that renders the document, and its security headers. */
+  readonly loadDocsPage: () => Promise<{
+    readonly docsPage: string
+    readonly docsPageHeaders: Readonly<Record<string, string>>
+  }>
 }
+
+/** The OpenAPI document of all endpoints; with the tables and fields of a schema, or without any for null. */
+export type DescribeApi = (schema: SchemaDescription | null, functions: readonly FunctionOutline[]) => object
 
 const engineNames = ['sql', 'blobs', 'cluster'] as const
 export type EngineFaults = Readonly<Record<(typeof engineNames)[number], string | null>>
@@ -60,7 +64,7 @@ const schemaScope = 'schema:endpoint:*:read'
 const metricsScope = 'system:metrics:*:read'
 
 export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
-  const { config, metrics, docsPage, docsPageHeaders } = parts
+  const { config, metrics, loadOpenApi, loadDocsPage } = parts
   const textFor = (isService: boolean, build: (config: SystemConfig, shown: readonly FunctionOutline[]) => object) =>
     perLoad(config, parts.functions, (current, functions) => {
       const shown = functions.filter((one) => isService || one.kind === 'http' || !one.isInternal)
@@ -72,8 +76,11 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
   }
   const schemaText = bothTexts(describeSchema)
   const administratorSchemaText = textFor(true, (current, shown) => describeSchema(current, shown, true))
-  const openApiText = bothTexts((current, shown) => parts.openApi(describeSchema(current, shown), shown))
-  const bareOpenApiText = textFor(false, () => parts.openApi(null, []))
+  const createOpenApiTexts = (describe: DescribeApi) => ({
+    complete: bothTexts((current, shown) => describe(describeSchema(current, shown), shown)),
+    bare: textFor(false, () => describe(null, [])),
+  })
+  let openApiTexts: ReturnType<typeof createOpenApiTexts> | null = null
 
   return [
     createHomeEndpoint({ ...parts, maySeeSchema }),
@@ -138,9 +145,10 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       credentials: 'public',
       rateLimit: 'global',
       replies: { 200: { description: 'OpenAPI 3.1', schema: z.record(z.string(), z.unknown()) } },
-      handle({ caller }) {
+      async handle({ caller }) {
+        openApiTexts ??= createOpenApiTexts(await loadOpenApi())
         const showsSchema = maySeeSchema(config().schemaEndpoint, caller)
-        return jsonText(showsSchema ? openApiText(caller) : bareOpenApiText())
+        return jsonText(showsSchema ? openApiTexts.complete(caller) : openApiTexts.bare())
       },
     }),
     endpoint({
@@ -153,12 +161,10 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       credentials: 'public',
       rateLimit: 'global',
       replies: { 200: { description: 'HTML' } },
-      handle: () => ({
-        status: 200,
-        text: docsPage,
-        contentType: 'text/html; charset=utf-8',
-        headers: docsPageHeaders,
-      }),
+      async handle() {
+        const { docsPage, docsPageHeaders } = await loadDocsPage()
+        return { status: 200, text: docsPage, contentType: 'text/html; charset=utf-8', headers: docsPageHeaders }
+      },
     }),
     endpoint({
       name: 'system.metrics',

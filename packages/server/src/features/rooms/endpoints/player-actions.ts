@@ -27,7 +27,7 @@ export type ActionOutcome =
   | { readonly kind: 'noPlayer' }
 
 export interface PlayerActionsDeps {
-  readonly engine: Pick<RoomEngine, 'findOccupancy' | 'findPlayer' | 'receive'>
+  readonly engine: () => Pick<RoomEngine, 'findOccupancy' | 'findPlayer' | 'receive'>
   readonly responses: Pick<PendingResponses<ActionResponse>, 'begin'>
   readonly access: Pick<RoomAccessCheck, 'mayAct'>
   readonly findNamespace: (name: string) => RoomNamespace | null
@@ -41,7 +41,7 @@ const failed = (code: string, message: string): ActionOutcome => ({ kind: 'faile
 export function createActAsPlayer({ engine, responses, access, findNamespace }: PlayerActionsDeps): ActAsPlayer {
   async function findRefusal(key: RoomKey, action: PlayerAction): Promise<ActionOutcome | null> {
     const namespace = findNamespace(key.namespace)
-    const auth = engine.findPlayer(key, action.userId)
+    const auth = engine().findPlayer(key, action.userId)
     if (!auth || !namespace) return { kind: 'noPlayer' }
     try {
       const isAllowed = await access.mayAct(namespace, key.id, auth, action.actionType, action.payload)
@@ -53,14 +53,14 @@ export function createActAsPlayer({ engine, responses, access, findNamespace }: 
   }
 
   return async (key, action) => {
-    if (!engine.findOccupancy(key)) return null
+    if (!engine().findOccupancy(key)) return null
     const refusal = await findRefusal(key, action)
     if (refusal) return refusal
     const { actionType, payload, userId, by } = action
     const bytes = Buffer.byteLength(JSON.stringify(payload))
     const response = await responses.begin((id) => {
       const ids = { connectionId: id, requestId: id }
-      engine.receive(key, { type: 'act', ...ids, actionType, payload, bytes, as: { userId, by } })
+      engine().receive(key, { type: 'act', ...ids, actionType, payload, bytes, as: { userId, by } })
     }, roomActionAnswerMs)
     if (typeof response === 'string') return { kind: response }
     const message = JSON.parse(response.text)

@@ -34,7 +34,8 @@ type PeerRequest =
 type PeerOutcome = ActionOutcome | 'absent'
 
 export interface SummariesDeps {
-  readonly engine: RoomEngine
+  /** Of this node. */
+  readonly engine: () => RoomEngine
   readonly findStored: (namespace: string, ids: readonly string[]) => Promise<ReadonlyMap<string, StoredRoom>>
   /** Names of nodes that the store records as owners. */
   readonly findNodes: () => Promise<readonly string[]>
@@ -83,7 +84,7 @@ export class Summaries {
 
   /** Null for a room that is not in memory. */
   async inspect(key: RoomKey, page: ViewPage): Promise<RoomView | null> {
-    const local = this.deps.engine.find(key, page)
+    const local = this.deps.engine().find(key, page)
     return local ?? ((await this.requestOwner(key, { kind: 'inspect', key, page })) as RoomView | null)
   }
 
@@ -110,15 +111,15 @@ export class Summaries {
 
   /** Whether connected players occupy all seats; false if that cannot be determined. */
   async isFull(key: RoomKey): Promise<boolean> {
-    const { engine, ownName } = this.deps
-    if (ownName() === null || engine.findOccupancy(key)) return engine.isFull(key)
+    const engine = this.deps.engine()
+    if (this.deps.ownName() === null || engine.findOccupancy(key)) return engine.isFull(key)
     const node = await this.findOwner(key).catch(() => null)
     return node !== null && (await this.request(node, { kind: 'isFull', key })) === true
   }
 
   /** Answers a request of another node. */
   async answer(message: unknown): Promise<unknown> {
-    const { engine } = this.deps
+    const engine = this.deps.engine()
     const request = message as PeerRequest
     switch (request.kind) {
       case 'summaries':
@@ -139,13 +140,13 @@ export class Summaries {
   }
 
   private findLocal(key: RoomKey): RoomSummary | null {
-    const occupancy = this.deps.engine.findOccupancy(key)
-    const metadata = this.deps.engine.findMetadata(key)
+    const engine = this.deps.engine()
+    const [occupancy, metadata] = [engine.findOccupancy(key), engine.findMetadata(key)]
     return occupancy && metadata ? { metadata, occupancy } : null
   }
 
   private listLocal(page: RoomPage): ListedRoom[] {
-    const { engine } = this.deps
+    const engine = this.deps.engine()
     const rooms = engine.list().map((key) => ({ key }))
     const node = this.deps.ownName()
     return takePage(rooms, page).flatMap(({ key }) => {
@@ -155,14 +156,14 @@ export class Summaries {
   }
 
   private async hibernateLocal(key: RoomKey): Promise<boolean> {
-    const { engine } = this.deps
+    const engine = this.deps.engine()
     if (!engine.findOccupancy(key)) return false
     await engine.release(key)
     return true
   }
 
   private kickLocal(key: RoomKey, userId: string): boolean {
-    const { engine } = this.deps
+    const engine = this.deps.engine()
     if (!engine.findOccupancy(key)) return false
     engine.receive(key, { type: 'kick', userId })
     return true

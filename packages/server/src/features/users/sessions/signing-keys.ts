@@ -113,10 +113,12 @@ export async function openSigningKeys(deps: {
 }): Promise<StoredSigningKeys & { close(): void }> {
   const { database, bus, secret, clock } = deps
   const table = usersTable(database.dialect, 'signing_keys')
-  let keys: readonly SigningKey[] = []
+  /** Of the valid generations; the one that signs first. */
+  let ids: readonly string[] = []
   let loadedAtMs = Number.NEGATIVE_INFINITY
   const derived = new Map<string, SigningKey>()
 
+  /** Derived when it is first needed: a start needs none. */
   const keyOf = (id: string): SigningKey => {
     const key = derived.get(id) ?? deriveKey(secret, id)
     derived.set(id, key)
@@ -132,11 +134,11 @@ export async function openSigningKeys(deps: {
     const isValid = ({ retired_at }: Generation): boolean =>
       retired_at === null || nowMs < msOf(retired_at) + refreshTokenLifetimeMs
     // If two nodes rotated at the same time, the newer key signs.
-    const found = rows
+    ids = rows
       .filter(isValid)
       .sort((a, b) => Number(msOrNullOf(b.retired_at) === null) - Number(msOrNullOf(a.retired_at) === null))
-    keys = found.map(({ id }) => keyOf(id))
-    for (const id of derived.keys()) if (!found.some((row) => row.id === id)) derived.delete(id)
+      .map(({ id }) => id)
+    for (const id of derived.keys()) if (!ids.includes(id)) derived.delete(id)
   }
 
   /** Unauthenticated requests can carry any `kid`, so reloads are rate-limited. */
@@ -145,21 +147,21 @@ export async function openSigningKeys(deps: {
     if (sinceMs < 0 || sinceMs >= signingKeyReloadIntervalMs) await reload()
   }
 
-  const findByKid = (kid: string): SigningKey | null => keys.find((key) => key.kid === kid) ?? null
+  const findByKid = (kid: string): SigningKey | null => ids.map(keyOf).find((key) => key.kid === kid) ?? null
 
   await reload()
   // A failed reload is retried for the next unknown key and by the periodic job.
   const unsubscribe = bus.subscribe(channel, () => void reload().catch(() => undefined))
   return {
-    current: () => keys[0] as SigningKey,
-    find: (id) => keys.find((key) => key.id === id) ?? null,
+    current: () => keyOf(ids[0] as string),
+    find: (id) => (ids.includes(id) ? keyOf(id) : null),
     async findByKid(kid) {
       const known = findByKid(kid)
       if (known) return known
       await reloadIfDue()
       return findByKid(kid)
     },
-    jwks: () => ({ keys: keys.map(({ publicJwk }) => publicJwk) }),
+    jwks: () => ({ keys: ids.map((id) => keyOf(id).publicJwk) }),
     reload,
     async rotate() {
       const id = await rotateSigningKeys(database, clock)
