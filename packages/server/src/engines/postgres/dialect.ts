@@ -3,7 +3,7 @@
  * `_instance`; statements contain a placeholder for the instance that the adapter binds, so their text does not depend
  * on it.
  */
-import type { Dialect, Period, TableRef } from '../sql/dialect.ts'
+import type { Dialect, ManyColumn, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
 import { postgresTableStorage } from '../table-storage/postgres.ts'
 import { postgresTermIndex } from '../term-index/postgres.ts'
@@ -51,13 +51,20 @@ function vectorOf(words: readonly string[]): string {
 
 /** Column types of a bulk insert: as the values are sent, and as they are stored. */
 const manyTypes = {
-  text: [sql`text[]`, sql`text`],
-  number: [sql`float8[]`, sql`float8`],
-  boolean: [sql`boolean[]`, sql`boolean`],
-  json: [sql`text[]`, sql`json`],
-  integer: [sql`int8[]`, sql`int8`],
-  words: [sql`text[]`, sql`tsvector`],
+  text: ['text', 'text'],
+  number: ['float8', 'float8'],
+  boolean: ['boolean', 'boolean'],
+  json: ['text', 'json'],
+  integer: ['float8', 'int8'],
+  words: ['text', 'tsvector'],
 } as const
+
+/** The values of a column in a bulk insert: in the list of columns, the server reads its arrays row by row. */
+function storedMany({ type, isShared = false }: ManyColumn): string {
+  const [sent, stored] = manyTypes[type]
+  const value = isShared ? `?::${sent}` : `unnest(?::${sent}[])`
+  return sent === stored ? value : `${value}::${stored}`
+}
 
 /** Header of an array's binary form; each element is preceded by its length. */
 const arrayHeadBytes = 20
@@ -167,16 +174,13 @@ export const postgresDialect: Dialect = {
   },
   insertMany(table, columns) {
     const own = postgresDialect.own(table)
-    const names = columns.map((_, at) => ident(`c${at}`))
     const into = join(
       own ? [own.column, ...columns.map(({ column }) => column)] : columns.map(({ column }) => column),
       ', ',
     )
-    const stored = columns.map(({ type }, at) => sql`${names[at] as SqlText}::${manyTypes[type][1]}`)
-    const { text } = sql`INSERT INTO ${qualified(table)} (${into})
-      SELECT ${join(own ? [own.value, ...stored] : stored, ', ')} FROM unnest(`
-    const arrays = columns.map(({ type }) => `?::${manyTypes[type][0].text}`).join(', ')
-    const statement = `${text}${arrays}) AS sent(${join(names, ', ').text})`
+    const stored = columns.map((column) => storedMany(column)).join(', ')
+    const head = sql`INSERT INTO ${qualified(table)} (${into}) SELECT ${own ? sql`${own.value}, ` : sql``}`.text
+    const statement = head + stored
     return (values) => ({ text: statement, values })
   },
   ascending: (column) => sql`${column} ASC NULLS FIRST`,

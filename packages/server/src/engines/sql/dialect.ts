@@ -34,7 +34,12 @@ export interface SearchColumn {
 export interface ManyColumn {
   readonly column: SqlText
   readonly type: StoredType | 'integer' | 'words'
+  /** Whether all rows have one value, which is sent once. */
+  readonly isShared?: boolean
 }
+
+/** The values of a column in row order, or the one of all rows. */
+export type ManyValues = readonly SqlScalar[] | SqlScalar
 
 /** Storage of lists of 32-bit floats. */
 export interface FloatLists {
@@ -111,9 +116,9 @@ export interface Dialect {
    * a write does. Null where the engine runs one transaction at a time.
    */
   readonly lockTable: ((table: TableRef, keepsOut: boolean) => SqlText) | null
-  /** Builds a bulk insert from the values of each column, in row order; null where one statement per row is as fast. */
+  /** Builds a bulk insert from the values of each column; null where one statement per row is as fast. */
   readonly insertMany:
-    | ((table: TableRef, columns: readonly ManyColumn[]) => (values: readonly (readonly SqlScalar[])[]) => SqlText)
+    | ((table: TableRef, columns: readonly ManyColumn[]) => (values: readonly ManyValues[]) => SqlText)
     | null
   /** `ORDER BY` term with nulls first ascending and last descending. */
   readonly ascending: (column: SqlText) => SqlText

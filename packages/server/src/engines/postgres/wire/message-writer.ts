@@ -3,21 +3,14 @@
  * that the statements of a tick leave in one write.
  */
 import { wireBufferKeptBytes, wireBufferMinBytes } from '../../../limits/postgres.ts'
-import type { SqlScalar } from '../../sql/sql-text.ts'
+import { ArrayParameter, toArrayParameter, utf8BytesPerUnit } from './array-parameter.ts'
 
 const code = { parse: 0x50, describe: 0x44, statement: 0x53, bind: 0x42, execute: 0x45, sync: 0x53 } as const
-/** UTF-16 units become at most this many bytes. */
-const bytesPerUnit = 3
 
-const quoted = (text: string): string => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+/** A parameter as it is sent: text, or in binary form. */
+export type Parameter = string | Uint8Array | ArrayParameter | null
 
-const elementText = (value: SqlScalar | undefined): string => {
-  if (value === null || value === undefined) return 'NULL'
-  return typeof value === 'string' ? quoted(value) : String(value)
-}
-
-/** A parameter as it is sent: text, or bytes in binary form. */
-export type Parameter = string | Uint8Array | null
+const isBinary = (value: Parameter): boolean => typeof value === 'object' && value !== null
 
 /** Throws `TypeError` for what is no SQL value. */
 export function toParameter(value: unknown): Parameter {
@@ -25,7 +18,7 @@ export function toParameter(value: unknown): Parameter {
   if (value === null || value === undefined) return null
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (value instanceof Uint8Array) return value
-  if (Array.isArray(value)) return `{${(value as readonly SqlScalar[]).map(elementText).join(',')}}`
+  if (Array.isArray(value)) return toArrayParameter(value)
   throw new TypeError('A parameter is not an SQL value')
 }
 
@@ -51,9 +44,9 @@ export class MessageWriter {
     const bind = this.begin(code.bind)
     this.byte(0)
     this.cstring(name)
-    const hasBytes = parameters.some((value) => value instanceof Uint8Array)
-    this.int16(hasBytes ? parameters.length : 0)
-    if (hasBytes) for (const value of parameters) this.int16(value instanceof Uint8Array ? 1 : 0)
+    const hasBinary = parameters.some(isBinary)
+    this.int16(hasBinary ? parameters.length : 0)
+    if (hasBinary) for (const value of parameters) this.int16(isBinary(value) ? 1 : 0)
     this.int16(parameters.length)
     for (const value of parameters) this.parameter(value)
     this.int16(0)
@@ -115,7 +108,7 @@ export class MessageWriter {
   }
 
   private text(value: string): void {
-    this.reserve(bytesPerUnit * value.length)
+    this.reserve(utf8BytesPerUnit * value.length)
     this.at += this.buffer.write(value, this.at, 'utf8')
   }
 
@@ -132,7 +125,10 @@ export class MessageWriter {
     const length = this.at
     this.int32(0)
     if (typeof value === 'string') this.text(value)
-    else {
+    else if (value instanceof ArrayParameter) {
+      this.reserve(value.bytesMax)
+      this.at = value.write(this.buffer, this.at)
+    } else {
       this.reserve(value.length)
       this.buffer.set(value, this.at)
       this.at += value.length

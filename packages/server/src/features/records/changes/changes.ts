@@ -295,9 +295,9 @@ export type AppendChanges = (changes: readonly Change[], requestId: string, nowM
 /** The same for any number of changes in one statement; null if one statement per change is as fast. */
 export function createAppendChanges(table: TableRef, dialect: Dialect): AppendChanges | null {
   const statement = dialect.insertMany?.(changeLog(table), [
-    { column: ident('at'), type: 'integer' },
-    { column: ident('request'), type: 'text' },
-    { column: ident('table'), type: 'text' },
+    { column: ident('at'), type: 'integer', isShared: true },
+    { column: ident('request'), type: 'text', isShared: true },
+    { column: ident('table'), type: 'text', isShared: true },
     { column: ident('id'), type: 'text' },
     { column: ident('version'), type: 'integer' },
     { column: ident('before'), type: 'text' },
@@ -306,9 +306,9 @@ export function createAppendChanges(table: TableRef, dialect: Dialect): AppendCh
   if (!statement) return null
   return (changes, requestId, nowMs) =>
     statement([
-      changes.map(() => nowMs),
-      changes.map(() => requestId),
-      changes.map(() => table.name),
+      nowMs,
+      requestId,
+      table.name,
       changes.map(({ id }) => id),
       changes.map(({ version }) => version),
       changes.map(beforeTextOf),
