@@ -11,6 +11,7 @@ export const rehearsalOf = (database: Reader): Transaction => ({
   },
   run: async () => 1,
   send() {},
+  append() {},
   async lock() {},
   afterCommit() {},
 })

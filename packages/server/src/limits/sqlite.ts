@@ -81,6 +81,11 @@ export const changesBytesMin = MiB
 export const changesKeptMinMs = 60_000
 /** Overhead of a change besides its texts: ids, times and index entries. */
 export const changeOverheadBytes = 128
+/**
+ * Changes, and characters of their records, of an entry that several requests share: a reader of one of them reads all.
+ */
+export const sharedEntryChangesMax = 100
+export const sharedEntryCharsMax = 64 * KiB
 /** Rows and approximate bytes trimmed per write, so that trimming never blocks other writers for long. */
 export const changesTrimRowsMax = 1000
 export const changesTrimBytesMax = 8 * MiB

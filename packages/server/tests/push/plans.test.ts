@@ -33,6 +33,7 @@ function recording(database: Database, statements: SqlText[]): Database {
     run: (query) => tx.run(record(query)),
     lockRow: (query, against) => tx.lockRow(record(query), against),
     send: (query) => tx.send(record(query)),
+    append: (statement) => tx.append(record(statement)),
     lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),
   })

@@ -20,6 +20,15 @@ export interface Reader {
 
 export type RowLock = 'change' | 'removal'
 
+/** A statement that appends to a log. */
+export interface Append extends SqlText {
+  /**
+   * Takes over what the next one appends; returns false where that has to have a statement of its own. With it, the
+   * statement may run as late as before the commit, without it, it runs at once.
+   */
+  readonly takeOver?: (next: Append) => boolean
+}
+
 export interface Transaction extends Reader {
   /** Runs a statement that writes; returns the number of rows changed. Throws `EngineError` `unique`. */
   run(query: SqlText): Promise<number>
@@ -34,6 +43,11 @@ export interface Transaction extends Reader {
    * throws that.
    */
   send(query: SqlText, explain?: (error: unknown) => unknown): void
+  /**
+   * Sends a statement that appends to a log of this database. All that append to a log are sent so, which keeps them in
+   * order: an engine that commits several transactions together runs one statement for what they append in succession.
+   */
+  append(statement: Append): void
   /**
    * Takes a transaction-scoped advisory lock on each key and holds it until the transaction ends. All keys of one call
    * are locked in one fixed order, whatever the order of the arguments, so two calls cannot deadlock; pass all keys of

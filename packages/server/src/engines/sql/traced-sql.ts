@@ -36,6 +36,11 @@ const tracedTransaction = (tx: Transaction, trace: RequestTrace, note: Note): Tr
     trace.span('statement', query.text, trace.now())
     tx.send(query, explain)
   },
+  append(statement) {
+    note(statement)
+    trace.span('statement', statement.text, trace.now())
+    tx.append(statement)
+  },
   lock: (...keys) => (keys.length === 0 ? tx.lock() : trace.time('lock', keys.join(', '), () => tx.lock(...keys))),
   afterCommit: (hook) => tx.afterCommit(hook),
 })

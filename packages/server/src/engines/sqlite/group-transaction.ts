@@ -5,7 +5,7 @@
 import { startSlice } from '../../base/concurrency/slices.ts'
 import type { LogEpoch } from '../disk/log-epoch.ts'
 import type { Connection } from './connection.ts'
-import { SqliteTransaction, type Work } from './transaction.ts'
+import { Appends, SqliteTransaction, type Work } from './transaction.ts'
 
 /** A caller that waits for the sync. */
 export interface Waiter {
@@ -101,19 +101,21 @@ async function runGroup(
 ): Promise<Outcome> {
   const done: Done[] = []
   const refused: Refused[] = []
+  const appends = new Appends(connection)
   const isOver = startSlice()
   connection.exec('BEGIN IMMEDIATE')
   while (done.length + refused.length === 0 || !isOver()) {
     const operation = next()
     if (!operation) break
     try {
-      done.push(await attempt(connection, operation, isolated))
+      done.push(await attempt(connection, operation, isolated ? null : appends))
     } catch (error) {
       if (error instanceof NotIsolated) throw error
       if (error instanceof GroupLost) throw error.cause
       refused.push({ operation, error })
     }
   }
+  appends.flush()
   const changed = done.some(({ tx }) => tx.changed)
   if (changed) epoch?.stamp()
   connection.exec('COMMIT')
@@ -121,14 +123,22 @@ async function runGroup(
   return { done, refused, rest: [] }
 }
 
-/** Runs one operation in the open transaction. A throw undoes the operation or aborts the group. */
-async function attempt(connection: Connection, operation: Operation, isolated: boolean): Promise<Done> {
-  const tx = new SqliteTransaction(connection)
+/**
+ * Runs one operation in the open transaction; `shared` are the appends of the group, null for an isolated operation. A
+ * throw undoes the operation or aborts the group.
+ */
+async function attempt(connection: Connection, operation: Operation, shared: Appends | null): Promise<Done> {
+  const isolated = shared === null
+  const appends = shared ?? new Appends(connection)
+  const tx = new SqliteTransaction(connection, appends)
   if (isolated) connection.exec('SAVEPOINT operation')
   try {
     const result = await operation.work(tx)
     tx.finish()
-    if (isolated) connection.exec('RELEASE operation')
+    if (isolated) {
+      appends.flush()
+      connection.exec('RELEASE operation')
+    }
     return { operation, tx, result }
   } catch (error) {
     tx.end()

@@ -6,11 +6,12 @@ import { join } from 'node:path'
 import { writeQueuePerCallerMax } from '../../limits/sqlite.ts'
 import { describeSql, prepareItems } from '../contract/sql-contract.ts'
 import { EngineError } from '../sql/error.ts'
-import type { Transaction } from '../sql/sql.ts'
+import type { Append, Transaction } from '../sql/sql.ts'
 import { sql } from '../sql/sql-text.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { instancePath } from './instance-database.ts'
 import { openSqlite } from './sqlite.ts'
+import { Appends, SqliteTransaction } from './transaction.ts'
 import { Writer } from './writer.ts'
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), 'plinth-sqlite-'))
@@ -225,13 +226,32 @@ describe('what is committed and not yet on disk', () => {
 describe('the group-commit writer under failures', () => {
   const insert = (id: string) => sql`INSERT INTO items (id) VALUES (${id})`
 
+  function openItems(): Connection {
+    const connection = openConnection(':memory:')
+    connection.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
+    connection.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, names TEXT NOT NULL)')
+    return connection
+  }
+
+  /** Appends names in one row of a log. */
+  class Names implements Append {
+    readonly text = 'INSERT INTO log (names) VALUES (?)'
+    constructor(readonly values: string[]) {}
+    takeOver(next: Append): boolean {
+      if (next instanceof Names) this.values[0] += `,${next.values[0]}`
+      return next instanceof Names
+    }
+  }
+  const append = (name: string): Append => new Names([name])
+  const logged = (connection: Connection) =>
+    connection.all(sql`SELECT names FROM log ORDER BY seq`).map(({ names }) => names as string)
+
   /**
    * Four writes of two rows each in one group, one of which throws at its end; gives which were acknowledged and what
    * is stored.
    */
   async function run(nth: number, sync = async () => {}) {
-    const real = openConnection(':memory:')
-    real.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
+    const real = openItems()
     const { connection, calls } = failingAt(real, nth)
     const writer = new Writer({ connection, sync })
     const outcomes = await Promise.allSettled(
@@ -239,6 +259,7 @@ describe('the group-commit writer under failures', () => {
         writer.write(async (tx) => {
           await tx.run(insert(`${name}1`))
           await tx.run(insert(`${name}2`))
+          tx.append(append(name))
           if (name === 'c') throw new Error('refused')
           return name
         }),
@@ -246,8 +267,9 @@ describe('the group-commit writer under failures', () => {
     )
     const acknowledged = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
     const stored = real.all(sql`SELECT id FROM items ORDER BY id`).map(({ id }) => id as string)
+    const log = logged(real).flatMap((names) => names.split(','))
     real.close()
-    return { acknowledged, stored, calls: calls() }
+    return { acknowledged, stored, log, calls: calls() }
   }
 
   test('whichever engine call fails, what was acknowledged is stored whole and what was refused not at all', async () => {
@@ -255,9 +277,27 @@ describe('the group-commit writer under failures', () => {
     expect(usually).toEqual(['a', 'b', 'd'])
     expect(calls).toBeGreaterThan(20)
     for (let nth = 1; nth <= calls; nth++) {
-      const { acknowledged, stored } = await run(nth)
+      const { acknowledged, stored, log } = await run(nth)
       expect(stored).toEqual(acknowledged.flatMap((name) => [`${name}1`, `${name}2`]))
+      expect(log).toEqual(acknowledged)
     }
+  })
+
+  test('what transactions append in succession is one row, written before a table is defined', async () => {
+    const connection = openItems()
+    const appends = new Appends(connection)
+    const write = (...added: Append[]) => {
+      const tx = new SqliteTransaction(connection, appends)
+      for (const one of added) tx.append(one)
+      return tx
+    }
+    write(append('a'), append('b'))
+    write(append('c'))
+    write(sql`INSERT INTO log (names) VALUES ('alone')`, append('d'))
+    expect(logged(connection)).toEqual(['a,b,c', 'alone'])
+    await write(append('e')).run(sql`ALTER TABLE items ADD COLUMN n INTEGER`)
+    expect(logged(connection)).toEqual(['a,b,c', 'alone', 'd,e'])
+    connection.close()
   })
 
   test('a failed sync acknowledges nothing, then or later', async () => {

@@ -1,5 +1,5 @@
 /** Transactions on the writing connection of a SQLite file. `writer` decides when each begins and commits. */
-import type { Transaction } from '../sql/sql.ts'
+import type { Append, Transaction } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
 import type { Connection } from './connection.ts'
 
@@ -7,6 +7,27 @@ import type { Connection } from './connection.ts'
 const writesRows = /^\s*(?:INSERT|UPDATE|DELETE)\b/i
 
 export type Work<T> = (tx: Transaction) => Promise<T>
+
+/** What operations that are committed together append to a log, in order. The last statement waits for what follows. */
+export class Appends {
+  private waiting: Append | null = null
+
+  constructor(private readonly connection: Connection) {}
+
+  add(statement: Append): void {
+    if (this.waiting?.takeOver?.(statement)) return
+    this.flush()
+    if (statement.takeOver) this.waiting = statement
+    else this.connection.run(statement)
+  }
+
+  /** Runs what waits. Throws what the statement throws. */
+  flush(): void {
+    const { waiting } = this
+    this.waiting = null
+    if (waiting) this.connection.run(waiting)
+  }
+}
 
 /** Transaction handle. After its operation has ended, a call throws instead of writing into the next transaction. */
 export class SqliteTransaction implements Transaction {
@@ -19,7 +40,11 @@ export class SqliteTransaction implements Transaction {
   private failure: unknown
   private open = true
 
-  constructor(private readonly connection: Connection) {}
+  /** `appends` are flushed before the commit. */
+  constructor(
+    private readonly connection: Connection,
+    private readonly appends: Appends,
+  ) {}
 
   private check(): void {
     if (!this.open) throw new Error('The transaction has ended')
@@ -49,6 +74,17 @@ export class SqliteTransaction implements Transaction {
     }
   }
 
+  append(statement: Append): void {
+    this.check()
+    this.wrote = true
+    this.changed = true
+    try {
+      this.appends.add(statement)
+    } catch (error) {
+      this.failure ??= error
+    }
+  }
+
   /** The writing connection runs one transaction at a time: every lock is held already. */
   async lock(): Promise<void> {
     this.check()
@@ -56,9 +92,12 @@ export class SqliteTransaction implements Transaction {
 
   private perform(query: SqlText): number {
     this.check()
+    const isOfRows = writesRows.test(query.text)
+    // What waits refers to a table that this statement may change.
+    if (!isOfRows) this.appends.flush()
     const rows = this.connection.run(query)
     this.wrote = true
-    this.changed ||= rows > 0 || !writesRows.test(query.text)
+    this.changed ||= rows > 0 || !isOfRows
     return rows
   }
 
@@ -80,20 +119,24 @@ export class SqliteTransaction implements Transaction {
 
 /** Runs `work` without a transaction, on a database that has no other user. */
 export async function runAtOnce<T>(connection: Connection, work: Work<T>): Promise<T> {
-  const tx = new SqliteTransaction(connection)
+  const appends = new Appends(connection)
+  const tx = new SqliteTransaction(connection, appends)
   const result = await work(tx)
   tx.finish()
+  appends.flush()
   for (const hook of tx.hooks) hook()
   return result
 }
 
 /** Runs `work` in a transaction that is always rolled back. */
 export async function rehearse<T>(connection: Connection, work: Work<T>): Promise<{ result: T; wrote: boolean }> {
-  const tx = new SqliteTransaction(connection)
+  const appends = new Appends(connection)
+  const tx = new SqliteTransaction(connection, appends)
   connection.exec('BEGIN IMMEDIATE')
   try {
     const result = await work(tx)
     tx.finish()
+    appends.flush()
     return { result, wrote: tx.wrote }
   } finally {
     tx.end()

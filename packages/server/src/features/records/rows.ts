@@ -5,20 +5,15 @@
 import { createLru } from '../../base/concurrency/lru.ts'
 import { mapInSlices } from '../../base/concurrency/slices.ts'
 import type { Dialect, ManyColumn } from '../../engines/sql/dialect.ts'
+import type { Append } from '../../engines/sql/sql.ts'
 import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../../engines/sql/sql-text.ts'
 import { updateTextsMax } from '../../limits/sqlite.ts'
 import type { CompleteRow } from '../../query/computed/computed-fields.ts'
 import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
 import { extraColumn, storedColumns, storedTypes, toStoredColumns } from '../../query/to-sql.ts'
-import {
-  type AppendChanges,
-  type AppendInserts,
-  type Change,
-  createAppendChange,
-  createAppendChanges,
-  createReferringAppends,
-} from './changes/changes.ts'
+import { type AppendChanges, type Change, createAppendChange, createAppendChanges } from './changes/changes.ts'
+import { type AppendInserts, createReferringAppends } from './changes/insert-entries.ts'
 import { type SearchColumn, searchColumnOf } from './search/search-column.ts'
 import { takeVersion, type VersionedRow, versionColumn } from './version.ts'
 
@@ -67,7 +62,7 @@ export interface TableRows {
   /** Selects the row with an id, with hidden fields and its version. */
   selectById(id: string): SqlText
   deleteById(id: string): SqlText
-  readonly appendChange: (change: Change, requestId: string, nowMs: number) => SqlText
+  readonly appendChange: (change: Change, requestId: string, nowMs: number) => Append
   /** Appends inserts of one version in succession as one entry; null if the log does not refer to rows. */
   readonly appendInserts: AppendInserts | null
   readonly appendChanges: AppendChanges | null

@@ -10,6 +10,7 @@ import fc from 'fast-check'
 import { manualClock } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { openPostgres } from '../../../src/engines/postgres/postgres.ts'
+import type { Dialect } from '../../../src/engines/sql/dialect.ts'
 import type { Database, Sql, Transaction } from '../../../src/engines/sql/sql.ts'
 import { ident, sql } from '../../../src/engines/sql/sql-text.ts'
 import { openSqlite } from '../../../src/engines/sqlite/sqlite.ts'
@@ -17,6 +18,7 @@ import {
   type ChangeLogReader,
   createChangeLogReader,
   type LoggedChange,
+  type LogPosition,
 } from '../../../src/features/records/changes/change-log-reader.ts'
 import {
   addLogRow,
@@ -25,11 +27,12 @@ import {
   changeOf,
   createAppendChange,
   createChangeLog,
+  entryChanges,
   isReferable,
   movedBy,
 } from '../../../src/features/records/changes/changes.ts'
 import { hasRecord, joinedLogOf } from '../../../src/features/records/changes/inserted-records.ts'
-import { createTableRows, type RecordRow } from '../../../src/features/records/rows.ts'
+import { createTableRows, type RecordRow, type TableRows } from '../../../src/features/records/rows.ts'
 import { createPlan } from '../../../src/features/records/schema/migration-plan.ts'
 import { insertVersion, migratedVersions, nextVersion } from '../../../src/features/records/version.ts'
 import { complete } from '../../../src/query/computed/computed-fields.ts'
@@ -99,8 +102,6 @@ interface Step {
   readonly values: RecordRow
   /** The second of `updatedAt`; `createdAt` is 0. A service key may set both. */
   readonly updated: number
-  /** Milliseconds since the step before. */
-  readonly elapsed: number
 }
 
 const ids = ['a', 'b', 'c', 'd', 'e'] as const
@@ -119,31 +120,65 @@ const step: fc.Arbitrary<Step> = fc.record({
   id: fc.constantFrom(...ids),
   values,
   updated: fc.constantFrom(0, 0, 0, 1, 2),
-  elapsed: fc.nat(1),
 })
+const request = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+  /** What its id begins with. */
+  process: fc.constantFrom('one-', 'one-', 'one-', 'two-', ''),
+  /** Milliseconds since the request before. */
+  elapsed: fc.constantFrom(0, 0, 0, 1),
+  isRefused: fc.constantFrom(false, false, false, true),
+})
+type Request = typeof request extends fc.Arbitrary<infer T> ? T : never
+
 const history = fc.record({
-  /** The writes of each transaction. */
-  transactions: fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 12 }),
+  /** The requests of each commit. */
+  commits: fc.array(fc.array(request, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 12 }),
   /** Changes and bytes of a page. */
   page: fc.record({ changes: fc.integer({ min: 1, max: 7 }), bytes: fc.constantFrom(1, 200, 100_000) }),
   /** The oldest entries that are trimmed in the end. */
   trimmed: fc.nat(5),
 })
 
-/** The records of a change, as a log stores them that contains both. */
-const plain = ({ id, table, version, before, after }: Change | LoggedChange) =>
-  JSON.parse(JSON.stringify({ id, table: typeof table === 'string' ? table : table.name, version, before, after }))
+/** What the log has of a change. */
+interface Written {
+  readonly change: Change
+  readonly requestId: string
+  readonly atMs: number
+}
 
-function createHistory(database: Database) {
-  const { dialect } = database
-  const rowsOf = Object.fromEntries(Object.values(tables).map((table) => [table.name, createTableRows(table, dialect)]))
-  const log = dialect.target(changeLog(declared))
-  const stored = new Map<string, { record: RecordRow; version: number }>()
-  const written: Change[] = []
-  /** Numbers of changes of the entries. */
-  const entries: number[] = []
-  const removed = new Map<string, number>()
-  let nowMs = 1000
+/** A change with its records, as a log stores them that contains both. */
+const plain = ({ change: { id, table, version, before, after }, requestId, atMs }: Written) =>
+  JSON.parse(JSON.stringify({ id, table: table.name, version, before, after, requestId, atMs }))
+const plainLogged = ({ id, table, version, before, after, requestId, atMs }: LoggedChange) =>
+  JSON.parse(JSON.stringify({ id, table, version, before, after, requestId, atMs }))
+
+/** What is stored after a request. */
+interface State {
+  readonly nowMs: number
+  readonly stored: ReadonlyMap<string, { readonly record: RecordRow; readonly version: number }>
+  readonly removed: ReadonlyMap<string, number>
+  readonly written: readonly Written[]
+}
+
+const isRefusal = (error: unknown): boolean => error instanceof Error && error.message === 'refused'
+
+/** Writes one request in a transaction, beginning with a state, and gives the state after it. */
+async function writeRequest(
+  tx: Transaction,
+  dialect: Dialect,
+  rowsOf: Readonly<Record<string, TableRows>>,
+  { steps, process, elapsed, isRefused }: Request,
+  begun: State,
+): Promise<State> {
+  const nowMs = begun.nowMs + elapsed
+  const requestId = `${process}${begun.written.length}`
+  const stored = new Map(begun.stored)
+  const removed = new Map(begun.removed)
+  const written = [...begun.written]
+  const keyOf = ({ table, id }: Step): string => `${table} ${id}`
+  const tableRows = ({ table }: Step): TableRows => rowsOf[table] as TableRows
+  const note = (change: Change): void => void written.push({ change, requestId, atMs: nowMs })
 
   function recordOf({ table, id, values, updated }: Step): RecordRow {
     const timeAt = (second: number): string => `2026-01-01T00:00:0${second}.000Z`
@@ -151,89 +186,103 @@ function createHistory(database: Database) {
     return { id, ...fields, createdAt: timeAt(0), updatedAt: timeAt(updated) }
   }
 
-  async function apply(tx: Transaction, one: Step): Promise<void> {
-    const rows = rowsOf[one.table] as (typeof rowsOf)[string]
-    const { table } = rows
-    const key = `${one.table} ${one.id}`
-    const before = stored.get(key)
-    const isInsert = one.kind === 'insert' || one.kind === 'insert-as-before'
-    if (isInsert === (before !== undefined)) return
-    nowMs += one.elapsed
-    if (one.kind === 'migrate') {
-      // Computed fields are computed again with a new version, but without a change.
-      const version = (before?.version ?? 0) + migratedVersions
-      await tx.run(rows.setVersion(one.id, version))
-      if (before) stored.set(key, { ...before, version })
-      return
-    }
-    if (isInsert) {
-      const change = await insert(tx, one)
-      const append = one.kind === 'insert-as-before' ? createAppendChange(table, dialect) : rows.appendChange
-      await tx.run(append(change, `request-${written.length}`, nowMs))
-      entries.push(1)
-      return
-    }
-    const after = one.kind === 'delete' ? null : complete(table, recordOf(one))
-    const version = nextVersion(before?.version ?? 0, nowMs)
-    if (after)
-      await tx.run(
-        rows.update(after, [...new Set([...Object.keys(before?.record ?? {}), ...Object.keys(after)])], version),
-      )
-    const change = changeOf(table, one.id, before?.record ?? null, after, version, before?.version)
-    await tx.run(rows.appendChange(change, `request-${written.length}`, nowMs))
-    if (!after) await tx.run(rows.deleteById(one.id))
-    written.push(change)
-    entries.push(1)
-    if (after) stored.set(key, { record: after, version })
-    else {
-      stored.delete(key)
-      removed.set(key, version)
-    }
-  }
-
-  async function insert(tx: Transaction, one: Step): Promise<Change> {
-    const { table, insert: insertRow } = rowsOf[one.table] as (typeof rowsOf)[string]
-    const key = `${one.table} ${one.id}`
+  async function insert(one: Step): Promise<Change> {
+    const { table, insert: insertRow } = tableRows(one)
     const record = complete(table, recordOf(one))
-    const last = removed.get(key) ?? 0
+    const last = removed.get(keyOf(one)) ?? 0
     const version = last < insertVersion(nowMs) ? insertVersion(nowMs) : nextVersion(last, nowMs)
     await tx.run(insertRow(record, version))
     const change = changeOf(table, one.id, null, record, version)
-    written.push(change)
-    stored.set(key, { record, version })
+    note(change)
+    stored.set(keyOf(one), { record, version })
     return change
   }
 
   /** Inserts all records that a table lacks: in one entry, if the log refers to rows. */
-  async function insertAll(tx: Transaction, step: Step): Promise<void> {
-    const { appendInserts, appendChange } = rowsOf[step.table] as (typeof rowsOf)[string]
-    const lacking = ids.filter((id) => !stored.has(`${step.table} ${id}`))
+  async function insertAll(one: Step): Promise<void> {
+    const { appendInserts, appendChange } = tableRows(one)
     const changes: Change[] = []
-    for (const id of lacking) changes.push(await insert(tx, { ...step, id }))
+    for (const id of ids) if (!stored.has(keyOf({ ...one, id }))) changes.push(await insert({ ...one, id }))
     if (changes.length === 0) return
-    const request = `request-${written.length}`
-    if (appendInserts && changes.every(isReferable)) {
-      await tx.run(appendInserts(changes, request, nowMs))
-      entries.push(changes.length)
-      return
-    }
-    for (const change of changes) await tx.run(appendChange(change, request, nowMs))
-    entries.push(...changes.map(() => 1))
+    if (appendInserts && changes.every(isReferable)) tx.append(appendInserts(changes, requestId, nowMs))
+    else for (const change of changes) tx.append(appendChange(change, requestId, nowMs))
   }
 
+  async function modify(one: Step, before: { record: RecordRow; version: number }): Promise<void> {
+    const { table, update, setVersion, deleteById, appendChange } = tableRows(one)
+    if (one.kind === 'migrate') {
+      // Computed fields are computed again with a new version, but without a change.
+      const version = before.version + migratedVersions
+      await tx.run(setVersion(one.id, version))
+      stored.set(keyOf(one), { ...before, version })
+      return
+    }
+    const after = one.kind === 'delete' ? null : complete(table, recordOf(one))
+    const version = nextVersion(before.version, nowMs)
+    if (after)
+      await tx.run(update(after, [...new Set([...Object.keys(before.record), ...Object.keys(after)])], version))
+    const change = changeOf(table, one.id, before.record, after, version, before.version)
+    tx.append(appendChange(change, requestId, nowMs))
+    note(change)
+    if (after) stored.set(keyOf(one), { record: after, version })
+    else {
+      await tx.run(deleteById(one.id))
+      stored.delete(keyOf(one))
+      removed.set(keyOf(one), version)
+    }
+  }
+
+  for (const one of steps) {
+    const before = stored.get(keyOf(one))
+    if (one.kind === 'insert-all') await insertAll(one)
+    else if (one.kind !== 'insert' && one.kind !== 'insert-as-before') {
+      if (before) await modify(one, before)
+    } else if (!before) {
+      const { table, appendChange } = tableRows(one)
+      const append = one.kind === 'insert-as-before' ? createAppendChange(table, dialect) : appendChange
+      tx.append(append(await insert(one), requestId, nowMs))
+    }
+  }
+  if (isRefused) throw new Error('refused')
+  return { nowMs, stored, removed, written }
+}
+
+function createHistory(database: Database, isOnlyWriter: boolean) {
+  const { dialect } = database
+  const rowsOf = Object.fromEntries(Object.values(tables).map((table) => [table.name, createTableRows(table, dialect)]))
+  const log = dialect.target(changeLog(declared))
+  let state: State = { nowMs: 1000, stored: new Map(), removed: new Map(), written: [] }
+
   return {
-    written,
     rowsOf,
-    write: (steps: readonly Step[]) =>
-      database.write(async (tx) => {
-        for (const one of steps) await (one.kind === 'insert-all' ? insertAll(tx, one) : apply(tx, one))
-      }),
+    written: () => state.written,
+    /** In one commit, where this process is the only writer. */
+    async write(requests: readonly Request[]): Promise<void> {
+      const states = [state]
+      const write = async (one: Request, at: number): Promise<void> => {
+        const run = async (tx: Transaction): Promise<void> => {
+          // Runs again where a later one of the commit is refused.
+          const before = states[at] as State
+          states[at + 1] = before
+          states[at + 1] = await writeRequest(tx, dialect, rowsOf, one, before)
+        }
+        const [outcome] = await Promise.allSettled([database.write(run)])
+        if (outcome?.status === 'rejected' && !isRefusal(outcome.reason)) throw outcome.reason
+      }
+      if (isOnlyWriter) await Promise.all(requests.map(write))
+      else for (const [at, one] of requests.entries()) await write(one, at)
+      state = states.at(-1) as State
+    },
     /** Deletes the first entries; returns the number of their changes. */
     async trim(count: number): Promise<number> {
-      await database.write((tx) =>
-        tx.run(sql`DELETE FROM ${log} WHERE seq IN (SELECT seq FROM ${log} ORDER BY seq LIMIT ${count})`),
+      const first = sql`SELECT * FROM ${log} ORDER BY seq LIMIT ${count}`
+      const [row] = await database.all<{ changes: number }>(
+        sql`SELECT coalesce(sum(${entryChanges(dialect)}), 0) AS changes FROM (${first}) AS "_first"`,
       )
-      return entries.slice(0, count).reduce((sum, changes) => sum + changes, 0)
+      await database.write((tx) =>
+        tx.run(sql`DELETE FROM ${log} WHERE seq IN (SELECT seq FROM (${first}) AS "_first")`),
+      )
+      return Number(row?.changes)
     },
     clear: () =>
       database.write(async (tx) => {
@@ -244,13 +293,18 @@ function createHistory(database: Database) {
   }
 }
 
-async function readAll(reader: ChangeLogReader, size: { changes: number; bytes: number }): Promise<LoggedChange[]> {
+/** All changes after a position, or from the start. */
+async function readAll(
+  reader: ChangeLogReader,
+  size: { changes: number; bytes: number },
+  since?: LogPosition,
+): Promise<LoggedChange[]> {
   const changes: LoggedChange[] = []
-  let position = { ...(await reader.currentPosition()), from: start, to: start, seq: 0, mark: null }
+  let position = since ?? { ...(await reader.currentPosition()), from: start, to: start, seq: 0, mark: null }
   for (let isLast = false; !isLast; ) {
     const page = await reader.read(position, size)
     changes.push(...page.changes)
-    position = page.next as typeof position
+    position = page.next
     isLast = page.isLast
   }
   return changes
@@ -274,8 +328,8 @@ function describeLog(name: string, open: () => Promise<Sql>): void {
         if (dialect.logRefersToRows) for (const one of addLogRow(changeLog(declared), dialect)) await tx.run(one)
         for (const table of Object.values(tables)) for (const one of createPlan(table, dialect).steps) await tx.run(one)
       })
-      const run = async ({ transactions, page, trimmed }: typeof history extends fc.Arbitrary<infer T> ? T : never) => {
-        const model = createHistory(database)
+      const run = async ({ commits, page, trimmed }: typeof history extends fc.Arbitrary<infer T> ? T : never) => {
+        const model = createHistory(database, dialect.logRefersToRows)
         await model.clear()
         const reader = createChangeLogReader({
           database,
@@ -286,12 +340,25 @@ function describeLog(name: string, open: () => Promise<Sql>): void {
           storage: engine,
         })
         start = (await reader.currentPosition()).from
-        for (const steps of transactions) {
-          await model.write(steps)
-          expect((await readAll(reader, page)).map(plain)).toEqual(model.written.map(plain))
+        for (const requests of commits) {
+          await model.write(requests)
+          expect((await readAll(reader, page)).map(plainLogged)).toEqual(model.written().map(plain))
+        }
+        const all = await readAll(reader, page)
+        const now = await reader.currentPosition()
+        for (const [at, { position }] of all.entries()) {
+          expect(await reader.isOfHistory(position, now, 0)).toBe(true)
+          const later = await readAll(reader, page, position)
+          expect(later.map(plainLogged)).toEqual(
+            model
+              .written()
+              .slice(at + 1)
+              .map(plain),
+          )
         }
         const gone = await model.trim(trimmed)
-        expect((await readAll(reader, page)).map(plain)).toEqual(model.written.slice(gone).map(plain))
+        const kept = model.written().slice(gone)
+        expect((await readAll(reader, page)).map(plainLogged)).toEqual(kept.map(plain))
         if (!dialect.logRefersToRows) return
         const { list, from, changeOf: joinedChangeOf } = joinedLogOf(model.rowsOf.things as never, dialect)
         const joined = await database.all<RecordRow>(
@@ -299,7 +366,7 @@ function describeLog(name: string, open: () => Promise<Sql>): void {
         )
         const changes = joined.map(joinedChangeOf)
         expect(changes.every(hasRecord)).toBe(true)
-        const ofThings = model.written.slice(gone).filter(({ table }) => table.name === 'things')
+        const ofThings = kept.map(({ change }) => change).filter(({ table }) => table.name === 'things')
         expect(changes.map(({ before, after }) => JSON.parse(JSON.stringify([before, after])))).toEqual(
           ofThings.map(({ before, after }) => JSON.parse(JSON.stringify([before, after]))),
         )

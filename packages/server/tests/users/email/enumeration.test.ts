@@ -105,6 +105,10 @@ function recording(database: Database, texts: string[]): Database {
       texts.push(query.text)
       tx.send(query)
     },
+    append(statement) {
+      texts.push(statement.text)
+      tx.append(statement)
+    },
     lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),
   })

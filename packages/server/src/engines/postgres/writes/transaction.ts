@@ -1,6 +1,6 @@
 /** Transactions on a PostgreSQL connection. `writer` decides when each begins and commits. */
 
-import type { RowLock, Transaction } from '../../sql/sql.ts'
+import type { Append, RowLock, Transaction } from '../../sql/sql.ts'
 import { type SqlText, sql } from '../../sql/sql-text.ts'
 import { postgresDialect } from '../dialect.ts'
 import { isConsequence } from '../errors.ts'
@@ -64,6 +64,10 @@ export class PostgresTransaction implements Transaction {
   send(text: SqlText, explain?: Explain): void {
     this.check()
     this.keep(this.query(text), explain)
+  }
+
+  append(statement: Append): void {
+    this.send(statement)
   }
 
   async lock(...keys: readonly string[]): Promise<void> {

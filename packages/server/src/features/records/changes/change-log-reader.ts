@@ -254,8 +254,9 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
           (SELECT ${columns} FROM ${from} ORDER BY seq DESC LIMIT 1) AS last ON TRUE`,
       )
       const snapshot = row?.now ?? ''
-      const mark = row?.seq === undefined || row.seq === null ? null : markOf(row as LogRow)
-      return { from: snapshot, to: snapshot, seq: 0, atMs, mark }
+      const isEmpty = row?.seq === undefined || row.seq === null
+      const last = isEmpty ? undefined : changesOfEntries([row as LogRow]).at(-1)
+      return { from: snapshot, to: snapshot, seq: 0, atMs, mark: last ? markOf(last) : null }
     },
     async read(position, size) {
       if (position.from !== position.to) return readBatch(position, size)
@@ -300,9 +301,9 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
       const [row] = await database.all<LogRow>(
         sql`SELECT ${columns} FROM ${from} WHERE seq >= ${mark.seq} ORDER BY seq LIMIT 1`,
       )
-      const isFound = row !== undefined && changesOfEntries([row]).some(({ seq }) => seq === mark.seq)
+      const found = row && changesOfEntries([row]).find(({ seq }) => seq === mark.seq)
       // A change that is deleted can only be compared by its age.
-      return isFound ? markOf(row).hash === mark.hash : mark.atMs < trimmedMs
+      return found ? markOf(found).hash === mark.hash : mark.atMs < trimmedMs
     },
     async history() {
       // A database that its first write creates would have another id before it than after it.

@@ -1,18 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { Append } from '../../../engines/sql/sql.ts'
 import { sqliteDialect } from '../../../engines/sqlite/dialect.ts'
+import { sharedEntryChangesMax, sharedEntryCharsMax } from '../../../limits/sqlite.ts'
 import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
 import { insertVersion } from '../version.ts'
-import {
-  type Change,
-  changeOf,
-  createAppendChange,
-  createReferringAppends,
-  isReference,
-  readBefore,
-} from './changes.ts'
+import { type Change, changeOf, createAppendChange, isReference, readBefore } from './changes.ts'
+import { createReferringAppends, readRequests } from './insert-entries.ts'
 
 const table = { namespace: 'shared', name: 'items', perInstance: false, computed: [] as const } as unknown as Table
 const append = createAppendChange(table, sqliteDialect)
@@ -80,6 +76,52 @@ describe('[DB-LOG-14] a log that refers to rows', () => {
     expect(readsKey(change(record, null, 1001, 1000))).toBe(true)
     expect(readsKey(change(record, imported, 1002, 1001))).toBe(false)
     expect(readsKey(change(record, null, 1002, 1001))).toBe(false)
+  })
+})
+
+describe('[DB-LOG-14] inserts that follow each other in a commit', () => {
+  const { inserts } = createReferringAppends(table, sqliteDialect)
+  const others = createReferringAppends(table, sqliteDialect)
+  const insertOf = (id: string, chars = 0): Change =>
+    changeOf(table, id, null, complete(table, { id, title: 'x'.repeat(chars) }), insertVersion(7))
+  const single = (request: string, chars?: number) => inserts([insertOf('a', chars)], request, 7)
+  const requestsOf = ({ values }: Append, changes: number): readonly string[] =>
+    readRequests(values.find((value) => typeof value === 'string' && value.startsWith('p-')) as string, changes)
+
+  test('share an entry, and keep their requests', () => {
+    const entry = single('p-1')
+    expect([single('p-2'), single('p-2'), single('p-10')].map((next) => entry.takeOver?.(next))).toEqual(
+      Array.from({ length: 3 }, () => true),
+    )
+    expect(requestsOf(entry, 4)).toEqual(['p-1', 'p-2', 'p-2', 'p-10'])
+    expect(JSON.parse(entry.values.at(-2) as string)).toHaveLength(4)
+  })
+
+  test('have entries of their own where a request inserts several, or the table, the time or the process differs', () => {
+    const several = inserts([insertOf('a'), insertOf('b')], 'p-1', 7)
+    const update = createReferringAppends(table, sqliteDialect).change({ ...insertOf('a'), before: {} }, 'p-2', 7)
+    const refused = [several, others.inserts([insertOf('a')], 'p-2', 7), single('q-2'), update]
+    expect(refused.map((next) => single('p-1').takeOver?.(next))).toEqual(refused.map(() => false))
+    expect(single('p-1').takeOver?.(inserts([insertOf('a')], 'p-2', 8))).toBe(false)
+    expect(several.takeOver?.(single('p-1'))).toBe(false)
+    expect(requestsOf(several, 2)).toEqual(['p-1', 'p-1'])
+  })
+
+  test('share an entry up to a number of changes and characters', () => {
+    const countOf = (chars: number): number => {
+      const entry = single('p-0', chars)
+      let count = 1
+      while (entry.takeOver?.(single(`p-${count}`, chars))) count += 1
+      return count
+    }
+    expect(countOf(0)).toBe(sharedEntryChangesMax)
+    expect(countOf(sharedEntryCharsMax / 4)).toBe(3)
+    expect(countOf(sharedEntryCharsMax)).toBe(1)
+  })
+
+  test('have one request in the entries of earlier releases', () => {
+    expect(readRequests('a request', 1)).toEqual(['a request'])
+    expect(readRequests('a request', 3)).toEqual(['a request', 'a request', 'a request'])
   })
 })
 

@@ -3,6 +3,7 @@
  * that readers can follow the database without losing a change. Trimmed by `trim`.
  */
 import type { Dialect, TableRef } from '../../../engines/sql/dialect.ts'
+import type { Append } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlScalar, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { CompleteRow } from '../../../query/computed/computed-fields.ts'
 import type { Expr } from '../../../query/expr.ts'
@@ -211,10 +212,7 @@ export function movedBy(
 /** A change of a row, or of what is no row and has no computed fields, such as a file. */
 type Appended = Omit<Change, 'table' | 'after' | 'versionBefore'> & { readonly after: Row | null }
 
-export type AppendChange = (change: Appended, requestId: string, nowMs: number) => SqlText
-
-/** Appends inserts of one version, whose rows have successive keys. */
-export type AppendInserts = (inserts: readonly Change[], requestId: string, nowMs: number) => SqlText
+export type AppendChange = (change: Appended, requestId: string, nowMs: number) => Append
 
 /** Whether the log refers to the row of a change: an insert whose row has not continued the versions of another. */
 export const isReferable = ({ before, version }: Pick<Change, 'before' | 'version'>): boolean =>
@@ -231,7 +229,8 @@ export function runsOf(changes: readonly Change[]): Change[][] {
   return runs
 }
 
-const valuesOf = (change: Appended, table: TableRef, requestId: string, nowMs: number): SqlScalar[] => [
+/** The values of an entry, in the order of `createAppendChange`. */
+export const valuesOf = (change: Appended, table: TableRef, requestId: string, nowMs: number): SqlScalar[] => [
   nowMs,
   requestId,
   table.name,
@@ -251,46 +250,7 @@ export function createAppendChange(table: TableRef, dialect: Dialect): AppendCha
   return (change, requestId, nowMs) => ({ text: statement, values: valuesOf(change, table, requestId, nowMs) })
 }
 
-/** The statements of a table whose log refers to rows (`Dialect.logRefersToRows`). */
-export interface ReferringAppends {
-  /** To be run after an insert or an update, and before a removal, since it looks up the key of the row. */
-  readonly change: (change: Change, requestId: string, nowMs: number) => SqlText
-  readonly inserts: AppendInserts
-}
-
-export function createReferringAppends(table: TableRef, dialect: Dialect): ReferringAppends {
-  const log = changeLog(table)
-  const complete = createAppendChange(table, dialect)
-  const head = (columns: string): string => sql`INSERT INTO ${dialect.target(log)} `.text + columns
-  const key = sql`(SELECT ${dialect.rowKey ?? ident('id')} FROM ${dialect.target(table)} WHERE "id" = `.text
-  const first = head(`(at, request, "table", id, version, before, after, "row") VALUES (?, ?, ?, ?, ?, ?, ?, ${key}?))`)
-  const number = sql`CAST(${dialect.logView.snapshot(log)} AS INTEGER)`
-  const references = {
-    // The id of the entry stays empty: it is in the row.
-    one: head(`(at, request, "table", id, version, after, "row") VALUES (?, ?, ?, '', ?, ?, ${key}?))`),
-    many: head(
-      `(seq, at, request, "table", id, version, after, "row") VALUES (${number.text} + ?, ?, ?, ?, '', ?, ?, ${key}?))`,
-    ),
-  }
-  const inserts: AppendInserts = (some, requestId, nowMs) => {
-    const [{ id, version }] = some as readonly [Change]
-    const sizes = `[${some.map(({ afterText }) => String(afterText?.length)).join()}]`
-    const values = [nowMs, requestId, table.name, version, sizes, id]
-    if (some.length === 1) return { text: references.one, values }
-    return { text: references.many, values: [...number.values, some.length, ...values] }
-  }
-  return {
-    inserts,
-    change(change, requestId, nowMs) {
-      if (isReferable(change)) return inserts([change], requestId, nowMs)
-      const isFirst = change.before !== null && isInsertVersion(change.versionBefore)
-      if (!isFirst) return complete(change, requestId, nowMs)
-      return { text: first, values: [...valuesOf(change, table, requestId, nowMs), change.id] }
-    },
-  }
-}
-
-export type AppendChanges = (changes: readonly Change[], requestId: string, nowMs: number) => SqlText
+export type AppendChanges = (changes: readonly Change[], requestId: string, nowMs: number) => Append
 
 /** The same for any number of changes in one statement; null if one statement per change is as fast. */
 export function createAppendChanges(table: TableRef, dialect: Dialect): AppendChanges | null {

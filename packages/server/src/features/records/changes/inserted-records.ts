@@ -12,6 +12,7 @@ import type { Namespaces } from '../resolve-table.ts'
 import { createTableRows, type RecordRow, type TableRows } from '../rows.ts'
 import { takeVersion, versionName } from '../version.ts'
 import { isFirstChange, isReference, isReferenceSql, type LoggedTexts, parseRecord, readBefore } from './changes.ts'
+import { readRequests } from './insert-entries.ts'
 
 /** A change of a log with its row and the first change of that, as `from` joins them. Fields never begin with `_`. */
 type JoinedRow = RecordRow & {
@@ -121,6 +122,8 @@ export interface LogEntry extends LoggedTexts {
   readonly table: string
   /** Empty where the entry is of inserts. */
   readonly id: string
+  /** That of a change, or those of an entry (`readRequests`). */
+  readonly request: string
 }
 
 /** A change of an entry: `seq` is its own number, `entry` that of the entry. */
@@ -130,8 +133,10 @@ export type EntryChange<Entry> = Entry & { readonly seq: number; readonly entry:
 export function changesOfEntries<Entry extends LogEntry>(entries: readonly Entry[]): EntryChange<Entry>[] {
   return entries.flatMap((one) => {
     const entry = Number(one.seq)
-    const count = isReference(one.after) ? [JSON.parse(one.after as string)].flat().length : 1
-    return Array.from({ length: count }, (_, at) => ({ ...one, seq: entry - count + 1 + at, entry }))
+    if (!isReference(one.after)) return [{ ...one, seq: entry, entry }]
+    const count = [JSON.parse(one.after as string)].flat().length
+    const requests = readRequests(one.request, count)
+    return requests.map((request, at) => ({ ...one, request, seq: entry - count + 1 + at, entry }))
   })
 }
 

@@ -52,7 +52,7 @@ export function createPlatformLog(deps: {
   return async (tx, { table, id, before, after, requestId }) => {
     const append = createAppendChange(platformTable(namespace, table), database.dialect)
     const afterText = after && JSON.stringify(after)
-    await tx.run(append({ id, before, after, afterText, version: newVersion() }, requestId, nowMs()))
+    tx.append(append({ id, before, after, afterText, version: newVersion() }, requestId, nowMs()))
     tx.afterCommit(wake)
   }
 }

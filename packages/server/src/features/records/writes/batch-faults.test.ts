@@ -61,6 +61,10 @@ const failing = (tx: Transaction): Transaction => ({
     step()
     tx.send(query, explain)
   },
+  append(statement) {
+    step()
+    tx.append(statement)
+  },
   lock: (...keys) => tx.lock(...keys),
   afterCommit: (hook) => tx.afterCommit(hook),
 })

@@ -164,7 +164,7 @@ async function insertTogether(
     return changeOf(call.table, id, null, row, continued.get(id) ?? version, 0, decision?.text)
   })
   for (const { afterText } of changes) countLogged(write, [afterText])
-  tx.send(appendChanges(changes, requestId, nowMs))
+  tx.append(appendChanges(changes, requestId, nowMs))
   tx.afterCommit(() => {
     for (const change of changes) committed(call, change)
   })

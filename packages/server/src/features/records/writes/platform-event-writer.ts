@@ -26,7 +26,7 @@ export function createPlatformEventWriter(deps: {
     const atMs = nowMs()
     const id = randomUUID()
     const change = { id, before: null, after: null, afterText: JSON.stringify(event), version: insertVersion(atMs) }
-    await tx.run(append(change, id, atMs))
+    tx.append(append(change, id, atMs))
     tx.afterCommit(() => onCommitted(address, database))
   }
 }

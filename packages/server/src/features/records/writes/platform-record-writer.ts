@@ -55,7 +55,7 @@ export function createPlatformRecordWriter(deps: {
     if (after) await tx.run(before ? rows.update(after, changed, version) : rows.insert(after, version))
     const change = changeOf(table, id, before, after, version, versionBefore)
     // Before a removal: the log looks up the row's key.
-    await tx.run(rows.appendChange(change, requestOf(tx), atMs))
+    tx.append(rows.appendChange(change, requestOf(tx), atMs))
     if (!after) await tx.run(rows.deleteById(id))
     tx.afterCommit(() => committed({ address, database }, change))
   }

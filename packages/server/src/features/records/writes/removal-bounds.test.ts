@@ -4,7 +4,7 @@ import type { DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { type Connection, openConnection } from '../../../engines/sqlite/connection.ts'
 import { sqliteDialect } from '../../../engines/sqlite/dialect.ts'
-import { SqliteTransaction } from '../../../engines/sqlite/transaction.ts'
+import { Appends, SqliteTransaction } from '../../../engines/sqlite/transaction.ts'
 import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Table } from '../../../query/table.ts'
 import {
@@ -29,7 +29,7 @@ function withLog(run: (connection: Connection, tx: Transaction) => Promise<void>
   ]) {
     connection.run(step)
   }
-  return run(connection, new SqliteTransaction(connection)).finally(() => connection.close())
+  return run(connection, new SqliteTransaction(connection, new Appends(connection))).finally(() => connection.close())
 }
 
 const log = (connection: Connection, isRemoval: boolean, version: number, atMs: number): number =>

@@ -66,7 +66,7 @@ export function record(write: Write, change: Change): void {
   const { call, tx, requestId, nowMs } = write
   const statement = call.rows.appendChange(change, requestId, nowMs)
   countLogged(write, statement.values)
-  tx.send(statement)
+  tx.append(statement)
   publish(write, change)
 }
 
@@ -77,8 +77,8 @@ export function recordInserts(write: Write, changes: readonly Change[]): void {
   // The records count whether the log stores them or refers to their rows.
   for (const { id, afterText } of changes) countLogged(write, [requestId, call.table.name, id, afterText])
   for (const run of runsOf(changes)) {
-    if (appendInserts && run.every(isReferable)) tx.send(appendInserts(run, requestId, nowMs))
-    else for (const change of run) tx.send(appendChange(change, requestId, nowMs))
+    if (appendInserts && run.every(isReferable)) tx.append(appendInserts(run, requestId, nowMs))
+    else for (const change of run) tx.append(appendChange(change, requestId, nowMs))
   }
   for (const change of changes) publish(write, change)
 }

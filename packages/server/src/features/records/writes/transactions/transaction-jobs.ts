@@ -29,7 +29,7 @@ export function appendJobs(write: Write, jobs: readonly CheckedJob[]): void {
     const change = changeOf(table, id, null, complete(table, { ...job }), 0)
     const statement = append(change, requestId, nowMs)
     countLogged(write, statement.values)
-    tx.send(statement)
+    tx.append(statement)
     tx.afterCommit(() => committed(call, change))
   }
 }
