@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { instancePath } from '../../../../server/src/engines/sqlite/instance-database.ts'
+import { instancePath } from '../../../../server/src/engines/sqlite/instances/instance-database.ts'
 import { tableFieldsMax } from '../../../../server/src/limits/api.ts'
 import { recordBytesMax } from '../../../../server/src/limits/writes.ts'
 import { open } from '../../../../server/tests/harness/config.ts'

@@ -202,7 +202,18 @@ export class SqliteDatabase implements Database {
   }
 
   write<T>(work: Work<T>, options?: WriteOptions): Promise<T> {
-    return this.writer.write(work, options?.caller)
+    return options?.isMigration ? this.#migrate(work) : this.writer.write(work, options?.caller)
+  }
+
+  /** An index of a large table is sorted in files, not in memory, while batches keep their savepoints in memory. */
+  async #migrate<T>(work: Work<T>): Promise<T> {
+    const { writing } = this.#handles
+    writing.exec('PRAGMA temp_store = FILE')
+    try {
+      return await this.writer.write(work)
+    } finally {
+      writing.exec('PRAGMA temp_store = MEMORY')
+    }
   }
 
   synced(): Promise<void> {

@@ -10,7 +10,7 @@ import { KiB } from '../../limits/units.ts'
 import { prepareItems } from '../contract/sql-contract.ts'
 import type { Database, Sql } from '../sql/sql.ts'
 import { sql } from '../sql/sql-text.ts'
-import { instancePath } from './instance-database.ts'
+import { instancePath } from './instances/instance-database.ts'
 import { openSqlite } from './sqlite.ts'
 
 let folder: string

@@ -4,15 +4,15 @@
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import type { PageQuery, PageRows } from '../sql/page-query.ts'
-import type { QueryPlan } from '../sql/query-plan.ts'
-import type { ScanOptions } from '../sql/scan-queue.ts'
-import type { Database, WriteOptions } from '../sql/sql.ts'
-import type { SqlText } from '../sql/sql-text.ts'
-import { sqliteDialect } from './dialect.ts'
+import type { PageQuery, PageRows } from '../../sql/page-query.ts'
+import type { QueryPlan } from '../../sql/query-plan.ts'
+import type { ScanOptions } from '../../sql/scan-queue.ts'
+import type { Database, WriteOptions } from '../../sql/sql.ts'
+import type { SqlText } from '../../sql/sql-text.ts'
+import { sqliteDialect } from '../dialect.ts'
+import type { Work } from '../transaction.ts'
 import type { InstancePool } from './instance-pool.ts'
 import type { StandIns } from './stand-ins.ts'
-import type { Work } from './transaction.ts'
 
 const plainName = /^[a-z0-9_-]{1,100}$/
 const base32 = 'abcdefghijklmnopqrstuvwxyz234567'

@@ -1,10 +1,10 @@
 /** The open databases of instances: a bounded number, opened on demand and closed when they are not in use. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { EngineError } from '../sql/error.ts'
-import type { FoundInstance } from '../sql/instance-search.ts'
-import type { Database, DatabaseAddress } from '../sql/sql.ts'
-import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
+import { EngineError } from '../../sql/error.ts'
+import type { FoundInstance } from '../../sql/instance-search.ts'
+import type { Database, DatabaseAddress } from '../../sql/sql.ts'
+import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from '../database.ts'
 
 /** Creates or migrates the tables of a newly opened instance. */
 export type PrepareInstance = (database: Database, address: DatabaseAddress) => Promise<void>

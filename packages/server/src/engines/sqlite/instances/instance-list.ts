@@ -4,15 +4,15 @@
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createSemaphore } from '../../base/concurrency/semaphore.ts'
+import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
 import {
   instanceFoldersReadMax,
   instanceSearchesWaitingMax,
   recentInstancesMax,
   recentInstancesReadMax,
-} from '../../limits/sqlite.ts'
-import { EngineError } from '../sql/error.ts'
-import type { FoundInstance, InstancePage, InstanceSearch } from '../sql/instance-search.ts'
+} from '../../../limits/sqlite.ts'
+import { EngineError } from '../../sql/error.ts'
+import type { FoundInstance, InstancePage, InstanceSearch } from '../../sql/instance-search.ts'
 import { instanceIdOf, instancePath } from './instance-database.ts'
 
 const extension = '.sqlite'

@@ -2,16 +2,16 @@
  * Empty in-memory databases that stand in for instances without a file: their reads find no rows, and their first write
  * is rehearsed.
  */
-import { type PageQuery, type PageRows, plainPage } from '../sql/page-query.ts'
-import type { QueryPlan } from '../sql/query-plan.ts'
-import type { Database } from '../sql/sql.ts'
-import type { SqlText } from '../sql/sql-text.ts'
-import { openConnection } from './connection.ts'
-import { sqliteDialect } from './dialect.ts'
+import { type PageQuery, type PageRows, plainPage } from '../../sql/page-query.ts'
+import type { QueryPlan } from '../../sql/query-plan.ts'
+import type { Database } from '../../sql/sql.ts'
+import type { SqlText } from '../../sql/sql-text.ts'
+import { openConnection } from '../connection.ts'
+import { sqliteDialect } from '../dialect.ts'
+import { sqlitePlan } from '../query-plan.ts'
+import { readScalar } from '../readers/adaptive-reader.ts'
+import { rehearse, runAtOnce, type Work } from '../transaction.ts'
 import type { PrepareInstance } from './instance-pool.ts'
-import { sqlitePlan } from './query-plan.ts'
-import { readScalar } from './readers/adaptive-reader.ts'
-import { rehearse, runAtOnce, type Work } from './transaction.ts'
 
 /** A stand-in. Its reads are synchronous. */
 class StandIn implements Database {

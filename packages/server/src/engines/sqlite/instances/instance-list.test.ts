@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import fc from 'fast-check'
-import { instanceIdCharsMax } from '../../limits/api.ts'
-import { instanceSearchesWaitingMax, recentInstancesMax } from '../../limits/sqlite.ts'
+import { instanceIdCharsMax } from '../../../limits/api.ts'
+import { instanceSearchesWaitingMax, recentInstancesMax } from '../../../limits/sqlite.ts'
 import { instanceIdOf, instancePath } from './instance-database.ts'
 import { createInstanceList } from './instance-list.ts'
 
