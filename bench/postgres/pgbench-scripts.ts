@@ -37,7 +37,8 @@ export const newIds = 'bench_ids'
 export const createNewIds = `CREATE SEQUENCE ${newIds} START ${firstId}`
 
 const columns = ['id', 'title', 'body', 'views', 'published', 'authorId', 'tags', 'createdAt', 'updatedAt']
-const columnList = columns.map((name) => `"${name}"`).join(', ')
+/** The columns of a record, as the scenarios select them. */
+export const columnList = columns.map((name) => `"${name}"`).join(', ')
 /** The change log's difference to the record before an update. */
 const difference = `'[{"views":1,"updatedAt":"2026-01-01T00:00:00.000Z"},[]]'`
 const logColumns = 'at, request, "table", id, before, after'

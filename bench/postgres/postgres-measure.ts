@@ -5,13 +5,14 @@ import { availableParallelism } from 'node:os'
 import { Histogram } from '../load/histogram.ts'
 import type { Scenario } from '../scenarios.ts'
 import { median, type Plan } from '../setup/measure.ts'
-import { serviceKey } from '../setup/processes.ts'
+import { type ServerProcess, serviceKey } from '../setup/processes.ts'
 import { runPgbench } from './pgbench.ts'
 import { type PgbenchContext, pgbenchScripts } from './pgbench-scripts.ts'
 import type { Setup } from './postgres-setup.ts'
+import { warmUp } from './warm-up.ts'
 
-/** What was measured: the baseline, or a number of nodes. */
-export type Competitor = 'pgbench' | number
+/** What was measured: the baseline, a number of nodes, or of bare nodes. */
+export type Competitor = 'pgbench' | number | `bare ${number}`
 
 export interface CompetitorFigures {
   readonly competitor: Competitor
@@ -56,14 +57,8 @@ export interface Written {
   rows: number
 }
 
-/**
- * What each node answers before it is measured. Until then it spends a second of CPU on the compiler, which four nodes
- * spend four times, on a quarter of the requests each.
- */
-const nodeWarmupUnits = 40_000
-const nodeWarmupSeconds = 2
-/** Ends the warm-up of slow requests. */
-const warmupSecondsMax = 40
+/** Scenarios that bare nodes serve. */
+const bareScenarios: ReadonlySet<string> = new Set(['point', 'list'])
 
 /** Measures a scenario, adds its rows to `written`, and verifies that no row is missing. */
 export async function measureOnPostgres(
@@ -74,17 +69,23 @@ export async function measureOnPostgres(
   written: Written,
   plan: Plan,
 ): Promise<PostgresMeasurement> {
-  const competitors: Competitor[] = [...(setup.pgbench === null ? [] : ['pgbench' as const]), ...nodeCounts]
-  const rounds = new Map<Competitor, Round[]>(competitors.map((competitor) => [competitor, []]))
   const requests = scenario.requests({ rows, token: '' })
-  written.rows += await warmUp(scenario, setup, requests, plan)
+  const run = (processes: readonly Listener[], runPlan: Plan): Promise<Round> =>
+    runOn(scenario, setup, processes, requests, runPlan)
+  written.rows += await warmUp(setup.nodes, (seconds) => run(setup.nodes, { ...plan, seconds }))
+  const competitors: Competitor[] = [...(setup.pgbench === null ? [] : ['pgbench' as const]), ...nodeCounts]
+  if (bareScenarios.has(scenario.name)) {
+    await warmUp(setup.bareNodes, (seconds) => run(setup.bareNodes, { ...plan, seconds }))
+    for (const count of [Math.min(...nodeCounts), Math.max(...nodeCounts)]) competitors.push(`bare ${count}`)
+  }
+  const rounds = new Map<Competitor, Round[]>(competitors.map((competitor) => [competitor, []]))
   for (let number = 0; number < plan.rounds; number++) {
     // Tables grow and the machine's speed varies: every second round runs in reverse order.
     for (const competitor of number % 2 === 0 ? competitors : competitors.toReversed()) {
       const round =
         competitor === 'pgbench'
           ? await runBaseline(scenario, setup, rows, plan)
-          : await runNodes(scenario, setup, competitor, requests, plan)
+          : await run(processesOf(setup, competitor), plan)
       written.rows += round.rowsAdded
       rounds.get(competitor)?.push(round)
     }
@@ -93,32 +94,21 @@ export async function measureOnPostgres(
   return { scenario, rows, competitors: compare(rounds) }
 }
 
-/** Runs the requests on all nodes until the JIT has compiled their path on each. Returns the rows added. */
-async function warmUp(
-  scenario: Scenario,
-  setup: Setup,
-  requests: ReturnType<Scenario['requests']>,
-  plan: Plan,
-): Promise<number> {
-  const { length } = setup.nodes
-  const seconds = nodeWarmupSeconds * length
-  let [units, rowsAdded] = [0, 0]
-  for (let spent = 0; units < nodeWarmupUnits * length && spent < warmupSecondsMax; spent += seconds) {
-    const round = await runNodes(scenario, setup, length, requests, { ...plan, seconds })
-    units += round.units
-    rowsAdded += round.rowsAdded
-  }
-  return rowsAdded
-}
+/** What requests are sent to. */
+type Listener = Pick<ServerProcess, 'pid' | 'port'>
 
-async function runNodes(
+const processesOf = ({ nodes, bareNodes }: Setup, competitor: number | `bare ${number}`): readonly Listener[] =>
+  typeof competitor === 'number'
+    ? nodes.slice(0, competitor)
+    : bareNodes.slice(0, Number(competitor.slice('bare '.length)))
+
+async function runOn(
   { connections, unitsPerRequest }: Scenario,
-  { nodes, load, databasePid, redisPid }: Setup,
-  count: number,
+  { load, databasePid, redisPid }: Setup,
+  targets: readonly Listener[],
   requests: ReturnType<Scenario['requests']>,
   plan: Plan,
 ): Promise<Round> {
-  const targets = nodes.slice(0, count)
   const result = await load.run({
     ports: targets.map(({ port }) => port),
     connections,

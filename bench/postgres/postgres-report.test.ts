@@ -53,14 +53,23 @@ if (!scenario) throw new Error('There are no scenarios')
 const measurement = {
   scenario,
   rows: 1000,
-  competitors: compare(byCompetitor(['pgbench', [round(1000)]], [1, [round(500)]], [2, [round(1500)]])),
+  competitors: compare(
+    byCompetitor(
+      ['pgbench', [round(1000)]],
+      [1, [round(500)]],
+      [2, [round(400)]],
+      ['bare 1', [round(1200)]],
+      ['bare 2', [round(1000)]],
+    ),
+  ),
 }
 
 test('each number of nodes has its own line below the scenario', () => {
   const lines = toText(measurement).split('\n')
-  expect(lines.map((text) => text.split('  ')[0])).toEqual([scenario.title, '↳ pgbench', '↳ 1 node', '↳ 2 nodes'])
+  const names = ['↳ pgbench', '↳ 1 node', '↳ 2 nodes', '↳ bare 1 node', '↳ bare 2 nodes']
+  expect(lines.map((text) => text.split('  ')[0])).toEqual([scenario.title, ...names])
   expect(lines[2]).toContain('50%')
-  expect(lines[3]).toContain('150%')
+  expect(lines[3]).toContain('40%')
 })
 
 test('a run replaces only its own part of the page', () => {
@@ -76,7 +85,7 @@ test('a run replaces only its own part of the page', () => {
   const written = replaceMeasured(page, 'postgres', toMarkdown(testEnvironment, '15.1', plan, sizes, [measurement]))
   expect(written).toContain('of SQLite')
   expect(written).toContain('PostgreSQL 15.1')
-  expect(written).toContain(`| ${scenario.title} | 1,000 | 500 | 50% | 50% | 150% |`)
+  expect(written).toContain(`| ${scenario.title} | 1,000 | 500 | 50% | 50% | 40% | 1.25× | 1.20× |`)
   expect(written).not.toContain('old')
   expect(replaceMeasured(written, 'sqlite', 'new')).toContain('| pgbench/s |')
   expect(() => replaceMeasured('by hand', 'postgres', '')).toThrow('lacks the markers')

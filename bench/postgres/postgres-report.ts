@@ -26,7 +26,15 @@ const columns = [
 
 const nameOf = (competitor: Competitor): string => {
   if (competitor === 'pgbench') return 'pgbench'
-  return competitor === 1 ? '1 node' : `${competitor} nodes`
+  return competitor === 1 || competitor === 'bare 1' ? `${competitor} node` : `${competitor} nodes`
+}
+
+/** CPU per unit of the most nodes by that of one. */
+function growthOf(competitors: readonly CompetitorFigures[], most: number, kind: '' | 'bare ' = ''): string {
+  const cpuOf = (count: number): number =>
+    competitors.find(({ competitor }) => String(competitor) === `${kind}${count}`)?.cpuUs ?? Number.NaN
+  const growth = cpuOf(most) / cpuOf(1)
+  return Number.isNaN(growth) ? '' : `${growth.toFixed(2)}×`
 }
 
 /** A line for the scenario, and one for pgbench and each number of nodes. */
@@ -54,12 +62,16 @@ export const toText = (measurement: PostgresMeasurement): string => linesOf(meas
 
 export const textHeader = aligned(columns)
 
-/** The page has a line per scenario: pgbench and one node, their ratios, and the CPU ratio of the most nodes. */
+/**
+ * The page has a line per scenario: pgbench and one node, their ratios, and what a request costs with the most nodes,
+ * beside what it costs with as many bare ones.
+ */
 function pageTable(measurements: readonly PostgresMeasurement[]): string {
   const [{ competitors = [] } = {}] = measurements
-  const nodes = competitors.flatMap(({ competitor }) => (competitor === 'pgbench' ? [] : [competitor]))
+  const nodes = competitors.flatMap(({ competitor }) => (typeof competitor === 'number' ? [competitor] : []))
   const most = Math.max(...nodes)
-  const head = ['what', 'pgbench/s', '1 node/s', '1 node', '1 node: CPU', `${nameOf(most)}: CPU`]
+  const growth = `CPU of ${nameOf(most)} by 1`
+  const head = ['what', 'pgbench/s', '1 node/s', '1 node', '1 node: CPU', `${nameOf(most)}: CPU`, growth, 'bare']
   const lines = measurements.map(({ scenario, competitors: compared }) => {
     const find = (wanted: Competitor) => compared.find(({ competitor }) => competitor === wanted)
     return [
@@ -69,6 +81,8 @@ function pageTable(measurements: readonly PostgresMeasurement[]): string {
       percent(find(1)?.ratio ?? null),
       percent(find(1)?.cpuRatio ?? null),
       percent(find(most)?.cpuRatio ?? null),
+      growthOf(compared, most),
+      growthOf(compared, most, 'bare '),
     ]
   })
   return markdownTable(head, lines)

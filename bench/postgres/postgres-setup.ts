@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import { openPostgres } from '../../scripts/servers/postgres.ts'
 import { providePostgres, provideRedis } from '../../scripts/servers/programs.ts'
 import { openRedis } from '../../scripts/servers/redis.ts'
-import { type LoadProcess, type ServerProcess, startLoad, startServer } from '../setup/processes.ts'
+import {
+  type BaselineProcess,
+  type LoadProcess,
+  type ServerProcess,
+  startListener,
+  startLoad,
+  startServer,
+} from '../setup/processes.ts'
 import { type OnProgress, seed } from '../setup/seed.ts'
 import { findPgbench } from './pgbench.ts'
 import { createNewIds } from './pgbench-scripts.ts'
@@ -14,6 +21,8 @@ export interface Setup {
   /** Temporary folder of the run. */
   readonly work: string
   readonly nodes: readonly ServerProcess[]
+  /** As many bare nodes. */
+  readonly bareNodes: readonly BaselineProcess[]
   readonly load: LoadProcess
   readonly databaseUrl: string
   readonly databasePid: number
@@ -65,11 +74,18 @@ export async function openSetup(
   const database = await prepareDatabase(postgres.url)
 
   // There are more processes than cores: none is pinned.
+  const bareNodes: BaselineProcess[] = []
+  for (let at = 0; at < nodeCount; at++) {
+    const node = await startListener(['bench/postgres/bare-node.ts', postgres.url], null)
+    stack.defer(() => node.stop())
+    bareNodes.push(node)
+  }
   const load = startLoad(null)
   stack.defer(() => load.stop())
   return {
     work,
     nodes,
+    bareNodes,
     load,
     databaseUrl: postgres.url,
     databasePid: database.pid,

@@ -1,7 +1,7 @@
 /**
  * CPU and memory of a process from `/proc`, and pinning to a core. Figures are null where there is no `/proc`.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
 /** Linux reports process times in ticks of 1/100 s on every architecture (`sysconf(_SC_CLK_TCK)`). */
@@ -23,7 +23,15 @@ export function readCpuSeconds(pid: number): number | null {
 export const readGroupCpuSeconds = (pids: readonly number[]): number | null =>
   pids.map(readCpuSeconds).reduce((sum, seconds) => (sum === null || seconds === null ? null : sum + seconds), 0)
 
-function readTicks(pid: number): { own: number; ended: number } | null {
+/** The same of the threads of a process that have a name. A thread that has ended is not counted. */
+export function readThreadCpuSeconds(pid: number, name: string): number | null {
+  const list = readOrNull(`/proc/${pid}/stat`) === null ? null : readdirSync(`/proc/${pid}/task`)
+  if (list === null) return null
+  const named = list.filter((thread) => readOrNull(`/proc/${pid}/task/${thread}/comm`)?.trim() === name)
+  return named.reduce((sum, thread) => sum + (readTicks(`${pid}/task/${thread}`)?.own ?? 0), 0) / ticksPerSecond
+}
+
+function readTicks(pid: number | string): { own: number; ended: number } | null {
   const stat = readOrNull(`/proc/${pid}/stat`)
   if (stat === null) return null
   // The second field is the program's name in brackets and may contain spaces; the times are fields 14 to 17.

@@ -92,9 +92,12 @@ export const startUsersBaseline = (folder: string): Promise<BaselineProcess> =>
 export const startStorageBaseline = (folder: string): Promise<BaselineProcess> =>
   startListener(['bench/storage/baseline.ts', folder])
 
-/** Starts a program on the server's core that prints its port when it listens. */
-export async function startListener(args: readonly string[]): Promise<BaselineProcess> {
-  const child = spawnPinned(serverCore, args)
+/** Starts a program that prints its port when it listens: on the server's core, or (null) on all. */
+export async function startListener(
+  args: readonly string[],
+  core: number | null = serverCore,
+): Promise<BaselineProcess> {
+  const child = spawnPinned(core, args)
   const port = await findInOutput(child.stdout.getReader(), /^(\d+)\n/)
   if (port === null) throw new Error(`The baseline did not start: exit code ${await child.exited}`)
   return { pid: child.pid, port: Number(port[1]), stop: () => end(child) }
