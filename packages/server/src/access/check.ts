@@ -10,7 +10,7 @@ import { always, type Expr, never } from '../query/expr.ts'
 import type { Row } from '../query/matches.ts'
 import type { Table } from '../query/table.ts'
 import type { FindTable } from '../query/to-sql.ts'
-import type { Caller } from './caller.ts'
+import type { Auth, Caller } from './caller.ts'
 import type { NamespaceDefinition, Rule, TableDefinition } from './definition.ts'
 import { evaluateRule, filterExpr, type ReportRuleError, RuleError, readsClaims } from './rule.ts'
 import { type RuleEvaluator, subjectTable } from './rule-evaluator.ts'
@@ -84,20 +84,74 @@ export function permissionsOf(
     if (isPlatform) return mayRead ? servicePermissions.readOnly : servicePermissions.none
     return mayRead ? servicePermissions.all : servicePermissions.writeOnly
   }
-  const evaluate = (rule: Rule): Expr => evaluateRule(rule, caller.auth, table, findTable, report)
-  const once = (rule: Rule): (() => Expr) => {
-    let expr: Expr | null = null
-    return () => (expr ??= evaluate(rule))
+  return new RulePermissions(access, caller.auth, table, findTable, report)
+}
+
+/** A class because one is created per request: closures would cost more than the rules. */
+class RulePermissions implements Permissions {
+  readonly #access: TableDefinition['access']
+  readonly #auth: Auth | null
+  readonly #table: Table
+  readonly #findTable: FindTable
+  readonly #report: ReportRuleError
+  #read: Expr | null = null
+  #insert: Expr | null = null
+  #updateBefore: Expr | null = null
+  #updateAfter: Expr | null = null
+  #delete: Expr | null = null
+
+  constructor(
+    access: TableDefinition['access'],
+    auth: Auth | null,
+    table: Table,
+    findTable: FindTable,
+    report: ReportRuleError,
+  ) {
+    this.#access = access
+    this.#auth = auth
+    this.#table = table
+    this.#findTable = findTable
+    this.#report = report
   }
-  const read = once(access.read)
-  return {
-    read,
-    locate: read,
-    readDependsOnClaims: () => typeof access.read === 'function' && readsClaims(caller.auth, access.read),
-    insert: once(access.insert),
-    updateBefore: once(access.update.before),
-    updateAfter: once(access.update.after),
-    delete: once(access.delete),
+
+  read(): Expr {
+    this.#read ??= this.#evaluate(this.#access.read)
+    return this.#read
+  }
+
+  locate(): Expr {
+    return this.read()
+  }
+
+  readDependsOnClaims(): boolean {
+    const { read } = this.#access
+    return typeof read === 'function' && readsClaims(this.#auth, read)
+  }
+
+  insert(): Expr {
+    this.#insert ??= this.#evaluate(this.#access.insert)
+    return this.#insert
+  }
+
+  updateBefore(): Expr {
+    this.#updateBefore ??= this.#evaluate(this.#access.update.before)
+    return this.#updateBefore
+  }
+
+  /** Most tables have one rule for both. */
+  updateAfter(): Expr {
+    const { before, after } = this.#access.update
+    this.#updateAfter ??= before === after ? this.updateBefore() : this.#evaluate(after)
+    return this.#updateAfter
+  }
+
+  delete(): Expr {
+    this.#delete ??= this.#evaluate(this.#access.delete)
+    return this.#delete
+  }
+
+  #evaluate(rule: Rule): Expr {
+    return evaluateRule(rule, this.#auth, this.#table, this.#findTable, this.#report)
   }
 }
 

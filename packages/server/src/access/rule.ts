@@ -29,21 +29,37 @@ interface Scope {
   readonly collect?: (error: unknown) => void
 }
 
-/** Compiles a part of a filter. When errors are collected, a faulty part becomes `never`. */
-function part({ collect }: Scope, read: () => Expr): Expr {
-  if (!collect) return read()
-  try {
-    return read()
-  } catch (error) {
-    collect(error)
-    return never
-  }
+/** What a faulty part of a filter becomes where errors are collected; otherwise the error is thrown. */
+function faultyPart({ collect }: Scope, error: unknown): Expr {
+  if (!collect) throw error
+  collect(error)
+  return never
 }
 
 function conditions(filter: Record<string, unknown>, scope: Scope): Expr {
   const names = Object.keys(filter)
   if (names.length === 0) throw new RuleError('A rule returned an empty filter; return true to allow every row')
-  return allOf(names.map((name) => part(scope, () => comparison(name, '==', filter[name], scope))))
+  const parts: Expr[] = []
+  for (const name of names) {
+    try {
+      parts.push(comparison(name, '==', filter[name], scope))
+    } catch (error) {
+      parts.push(faultyPart(scope, error))
+    }
+  }
+  return allOf(parts)
+}
+
+function partsOf(filters: readonly unknown[], scope: Scope, depth: number): Expr[] {
+  const parts: Expr[] = []
+  for (const one of filters) {
+    try {
+      parts.push(toExpr(one, scope, depth))
+    } catch (error) {
+      parts.push(faultyPart(scope, error))
+    }
+  }
+  return parts
 }
 
 function comparison(name: string, op: string, value: unknown, scope: Scope): Expr {
@@ -81,9 +97,9 @@ function toExpr(filter: unknown, scope: Scope, depth: number): Expr {
   if (!node) return conditions(filter, scope)
   switch (node.kind) {
     case 'and':
-      return allOf(node.of.map((one) => part(scope, () => toExpr(one, scope, depth + 1))))
+      return allOf(partsOf(node.of, scope, depth + 1))
     case 'or':
-      return anyOf(node.of.map((one) => part(scope, () => toExpr(one, scope, depth + 1))))
+      return anyOf(partsOf(node.of, scope, depth + 1))
     case 'not':
       return negate(toExpr(node.of, scope, depth + 1))
     case 'where':
@@ -107,7 +123,7 @@ export function findFilterErrors(result: unknown, table: Table, findTable: FindT
     if (!(error instanceof UndefinedValueError)) errors.push(error instanceof Error ? error.message : String(error))
   }
   const scope: Scope = { table, outer: null, findTable, collect }
-  part(scope, () => toExpr(result, scope, 0))
+  partsOf([result], scope, 0)
   return errors
 }
 

@@ -48,6 +48,7 @@ function isSameComparison(one: Expr, other: Expr): boolean {
 
 /** Without each `a OR b` beside an `a`: a rule "published or one's own" beside a filter for what is published. */
 function withoutImplied(parts: readonly Expr[]): readonly Expr[] {
+  if (parts.length < 2) return parts
   const isRequired = (one: Expr): boolean => parts.some((part) => isSameComparison(one, part))
   const isImplied = (part: Expr): boolean => part.kind === 'or' && part.of.some(isRequired)
   return parts.some(isImplied) ? parts.filter((part) => !isImplied(part)) : parts

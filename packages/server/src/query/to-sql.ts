@@ -8,6 +8,7 @@ import { createConditionTexts } from './condition-texts.ts'
 import type { CompareOp, Expr, OuterField, Scalar } from './expr.ts'
 import { sizeOf } from './geo/area.ts'
 import { areaKeysSql, distanceOrder, exactly, geoColumns, geoValues, inAreaSql } from './geo/geo-sql.ts'
+import type { Row } from './matches.ts'
 import type { SortKey } from './sort.ts'
 import type { Field, FieldType, Table } from './table.ts'
 
@@ -192,7 +193,7 @@ export function toStored(field: Field, value: unknown, dialect: Dialect): SqlSca
   }
 }
 
-/** The columns of a declared field, in the order of `toStoredColumns`. */
+/** The columns of a declared field, in the order of `storedValues`. */
 export const storedColumns = ({
   name,
   type,
@@ -201,6 +202,13 @@ export const storedColumns = ({
   ...(type === 'geo' ? geoColumns(name).map((column) => ({ name: column, type: 'number' as const })) : []),
 ]
 
-/** The stored form of a declared field's value in all of its columns. */
-export const toStoredColumns = (field: Field, value: unknown, dialect: Dialect): readonly SqlScalar[] =>
-  field.type === 'geo' ? [toStored(field, value, dialect), ...geoValues(value)] : [toStored(field, value, dialect)]
+/** The stored forms of the declared fields of a record, in all of their columns. */
+export function storedValues(fields: Iterable<Field>, record: Row, dialect: Dialect): SqlScalar[] {
+  const values: SqlScalar[] = []
+  for (const field of fields) {
+    const value = record[field.name]
+    values.push(toStored(field, value, dialect))
+    if (field.type === 'geo') values.push(...geoValues(value))
+  }
+  return values
+}

@@ -20,7 +20,7 @@ import { findLocation, type LonLat } from './geo/sphere.ts'
 import { matches, partiallyEvaluate, type Row } from './matches.ts'
 import { type Sort, type SortValue, sortValues } from './sort.ts'
 import { createdAtField, type Field, type FieldType, idField, type Table, updatedAtField } from './table.ts'
-import { createSqlBackEnd, extraColumn, type SqlBackEnd, storedColumns, toStoredColumns } from './to-sql.ts'
+import { createSqlBackEnd, extraColumn, type SqlBackEnd, storedColumns, storedValues } from './to-sql.ts'
 
 const field = (name: string, type: FieldType): Field => ({ name, type, required: false, unique: false })
 
@@ -173,7 +173,7 @@ async function openBench(engine: Sql): Promise<Bench> {
 async function insert({ backEnd: { dialect } }: Bench, tx: Transaction, table: Table, row: Row): Promise<void> {
   const fields = [...table.fields.values()]
   const columns = fields.flatMap(storedColumns).map(({ name }) => ident(name))
-  const values = fields.flatMap((one) => toStoredColumns(one, row[one.name], dialect)).map((value) => sql`${value}`)
+  const values = storedValues(fields, row, dialect).map((value) => sql`${value}`)
   if (table.schemaless) {
     columns.push(extraColumn)
     const extra = Object.fromEntries(Object.entries(row).filter(([name]) => !table.fields.has(name)))

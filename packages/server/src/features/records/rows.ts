@@ -11,7 +11,7 @@ import { updateTextsMax } from '../../limits/sqlite.ts'
 import type { CompleteRow } from '../../query/computed/computed-fields.ts'
 import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
-import { extraColumn, storedColumns, storedTypes, toStoredColumns } from '../../query/to-sql.ts'
+import { extraColumn, storedColumns, storedTypes, storedValues } from '../../query/to-sql.ts'
 import { type AppendChanges, type Change, createAppendChange, createAppendChanges } from './changes/changes.ts'
 import { type AppendInserts, createReferringAppends } from './changes/insert-entries.ts'
 import { type SearchColumn, searchColumnOf } from './search/search-column.ts'
@@ -152,8 +152,7 @@ function createAssignments(
       text,
       update: updateOf(text),
       valuesOf(record, version) {
-        const values: SqlValue[] = [version]
-        for (const field of fields) values.push(...toStoredColumns(field, record[field.name], dialect))
+        const values: SqlValue[] = [version, ...storedValues(fields, record, dialect)]
         if (setsExtra) values.push(extraOf(table, record))
         if (searched) values.push(...searched.bind(searched.textOf(record)).values)
         return values
@@ -219,7 +218,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
 
   /** The stored values of a record, in the order of the columns. */
   function storedOf(record: Row): SqlScalar[] {
-    const values = fields.flatMap((field) => toStoredColumns(field, record[field.name], dialect))
+    const values = storedValues(fields, record, dialect)
     if (table.schemaless) values.push(extraOf(table, record))
     return values
   }

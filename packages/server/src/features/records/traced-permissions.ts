@@ -15,13 +15,13 @@ export function tracedPermissions(permissions: Permissions, table: string, trace
     return expr
   }
   return {
-    read: noting('read', permissions.read),
+    read: noting('read', () => permissions.read()),
     // The same rule as `read`, but for service keys.
-    locate: noting('read', permissions.locate),
+    locate: noting('read', () => permissions.locate()),
     readDependsOnClaims: () => permissions.readDependsOnClaims(),
-    insert: noting('insert', permissions.insert),
-    updateBefore: noting('update.before', permissions.updateBefore),
-    updateAfter: noting('update.after', permissions.updateAfter),
-    delete: noting('delete', permissions.delete),
+    insert: noting('insert', () => permissions.insert()),
+    updateBefore: noting('update.before', () => permissions.updateBefore()),
+    updateAfter: noting('update.after', () => permissions.updateAfter()),
+    delete: noting('delete', () => permissions.delete()),
   }
 }

@@ -9,7 +9,7 @@ import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts
 import { termsColumn, termsColumnName } from '../../../engines/term-index/term-index.ts'
 import { cellColumn } from '../../../query/geo/geo-sql.ts'
 import type { Field, FieldType, Ranking, Table } from '../../../query/table.ts'
-import { extraColumn, storedColumns, toStored, toStoredColumns } from '../../../query/to-sql.ts'
+import { extraColumn, storedColumns, storedValues, toStored } from '../../../query/to-sql.ts'
 import { migratedVersions, versionColumn, versionDefinition, versionName } from '../version.ts'
 import { type CoveredFields, type CoveringIndex, canStay, coveredBy, describeCovered } from './covered-fields.ts'
 import { type ComputedDescription, describeComputed, findStale, type StaleFields } from './stale-fields.ts'
@@ -245,7 +245,7 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
     for (const definition of columnsOf(field, dialect))
       steps.push(sql`ALTER TABLE ${dialect.target(table)} ADD COLUMN ${definition}`)
   if (isFilled(field, known)) {
-    const values = toStoredColumns(field, field.default, dialect)
+    const values = storedValues([field], { [field.name]: field.default }, dialect)
     const sets = storedColumns(field).map(({ name }, at) => sql`${ident(name)} = ${values[at] ?? null}`)
     const next = sql`${versionColumn} = ${versionColumn} + ${migratedVersions}`
     steps.push(sql`UPDATE ${dialect.target(table)} SET ${join([...sets, next], ', ')} WHERE ${column} IS NULL`)

@@ -142,27 +142,39 @@ function applyOperator(field: Field | null, before: unknown, operator: Operator)
   return field ? checkDeclared(field, sum) : sum
 }
 
-/** Collects a bounded number of errors by field; `prefix` is the path in a batch, such as `inserts[3].`. */
-function collectErrors(prefix: string): { attempt(name: string, check: () => void): void; finish(): void } {
-  // Without a prototype, a field called `__proto__` is a name like any other.
-  const errors: Record<string, FieldError> = Object.create(null)
-  let found = 0
-  return {
-    attempt(name, check) {
-      if (found >= fieldErrorsMax) return
-      try {
-        check()
-      } catch (error) {
-        if (!(error instanceof InvalidValue)) throw error
-        errors[prefix + name] = error.error
-        found += 1
-      }
-    },
-    finish() {
-      if (found > 0) throw invalid(errors)
-    },
+/** Collects a bounded number of errors by field. */
+class FieldErrorList {
+  /** The path in a batch, such as `inserts[3].`. */
+  readonly #prefix: string
+  #errors: Record<string, FieldError> | null = null
+  #found = 0
+
+  constructor(prefix: string) {
+    this.#prefix = prefix
+  }
+
+  get isFull(): boolean {
+    return this.#found >= fieldErrorsMax
+  }
+
+  /** Adds an `InvalidValue`; throws any other error. */
+  add(name: string, error: unknown): void {
+    if (!(error instanceof InvalidValue)) throw error
+    if (this.isFull) return
+    // Without a prototype, a field called `__proto__` is a name like any other.
+    this.#errors ??= Object.create(null) as Record<string, FieldError>
+    this.#errors[this.#prefix + name] = error.error
+    this.#found += 1
+  }
+
+  /** Throws 400 if there are any. */
+  finish(): void {
+    if (this.#errors) throw invalid(this.#errors)
   }
 }
+
+/** Names in errors are cut to this: those of requests may have any length. */
+const shownNameChars = 128
 
 /**
  * The declared field; null for an undeclared one of a schemaless table. Throws if it is unknown, hidden or computed.
@@ -190,25 +202,28 @@ export interface Generated {
 export function parseInsert(view: TableView, body: Body, generated: Generated, prefix = ''): CompleteRow {
   const { table } = view
   const given: RecordRow = {}
-  const errors = collectErrors(prefix)
-  for (const name of Object.keys(body))
-    errors.attempt(name.slice(0, 128), () => {
+  const errors = new FieldErrorList(prefix)
+  for (const name of Object.keys(body)) {
+    if (errors.isFull) break
+    try {
       const field = knownField(view, name)
       const value = body[name]
       if (isOperator(value)) throw invalidValue('operator', 'operators apply to updates only')
       given[name] = field ? checkDeclared(field, value) : checkUndeclared(value)
-    })
+    } catch (error) {
+      errors.add(name.slice(0, shownNameChars), error)
+    }
+  }
   const now = formatDatetime(generated.nowMs)
   const record: RecordRow = { id: given.id ?? generated.id() }
-  for (const [name, field] of table.fields) {
+  for (const field of table.fields.values()) {
+    const { name } = field
     if (builtInFieldNames.has(name)) continue
     const value = Object.hasOwn(given, name) ? given[name] : (field.default ?? null)
     if (value === null && field.required && !Object.hasOwn(body, name)) {
       // Only a service key can set the field, and other callers must not learn that it exists.
       if (table.hidden.has(name) && !view.showsHidden) throw accessDenied()
-      errors.attempt(name, () => {
-        throw invalidValue('required', 'is required')
-      })
+      errors.add(name, invalidValue('required', 'is required'))
     }
     record[name] = value
   }
@@ -239,24 +254,25 @@ export function* sentBy(patch: Patch | undefined): Iterable<string> {
   for (const [name, { operator }] of patch?.changes ?? []) if (operator?.$op !== 'increment') yield name
 }
 
+function parseChange(field: Field | null, name: string, value: unknown): Change {
+  if (!isOperator(value))
+    return { field, operator: null, value: field ? checkDeclared(field, value) : checkUndeclared(value) }
+  if (builtInFieldNames.has(name)) throw invalidValue('operator', 'cannot be changed')
+  return { field, operator: checkOperator(field, value), value: null }
+}
+
 /** Parses an update's body. Throws 400 that names all invalid fields. */
 export function parsePatch(view: TableView, body: Body, prefix = ''): Patch {
   const changes = new Map<string, Change>()
-  const errors = collectErrors(prefix)
-  for (const name of Object.keys(body))
-    errors.attempt(name.slice(0, 128), () => {
-      const field = knownField(view, name)
-      const value = body[name]
-      if (isOperator(value)) {
-        if (builtInFieldNames.has(name)) throw invalidValue('operator', 'cannot be changed')
-        changes.set(name, { field, operator: checkOperator(field, value), value: null })
-      } else
-        changes.set(name, {
-          field,
-          operator: null,
-          value: field ? checkDeclared(field, value) : checkUndeclared(value),
-        })
-    })
+  const errors = new FieldErrorList(prefix)
+  for (const name of Object.keys(body)) {
+    if (errors.isFull) break
+    try {
+      changes.set(name, parseChange(knownField(view, name), name, body[name]))
+    } catch (error) {
+      errors.add(name.slice(0, shownNameChars), error)
+    }
+  }
   errors.finish()
   return { changes, prefix }
 }
@@ -270,6 +286,25 @@ export interface Applied {
   readonly changed: readonly string[]
 }
 
+/** Applies the change of one field; returns whether it is of a field that can be changed. Throws `InvalidValue`. */
+function applyChange(
+  before: Row,
+  after: RecordRow,
+  name: string,
+  { field, operator, value }: Change,
+  fixed: FixedFields,
+): boolean {
+  if (name === 'updatedAt') return false
+  if (name === 'id' || name === 'createdAt') {
+    if (fixed === 'refuse' && value !== before[name]) throw invalidValue('operator', 'cannot be changed')
+    return false
+  }
+  const old = Object.hasOwn(before, name) ? before[name] : null
+  after[name] = operator ? applyOperator(field, old, operator) : value
+  if (field === null && operator?.$op === 'deleteField') delete after[name]
+  return true
+}
+
 /** Applies the patch to a row of a table and sets a new `updatedAt`. Throws 400 that names all invalid fields. */
 export function applyPatch(
   table: Table,
@@ -278,22 +313,18 @@ export function applyPatch(
   nowMs: number,
   fixed: FixedFields = 'refuse',
 ): Applied {
-  const errors = collectErrors(patch.prefix)
+  const errors = new FieldErrorList(patch.prefix)
   const { createdAt, updatedAt, ...rest } = before
   const after: RecordRow = rest
   const changed: string[] = []
-  for (const [name, { field, operator, value }] of patch.changes)
-    errors.attempt(name, () => {
-      if (name === 'updatedAt') return
-      if (name === 'id' || name === 'createdAt') {
-        if (fixed === 'refuse' && value !== before[name]) throw invalidValue('operator', 'cannot be changed')
-        return
-      }
-      const old = Object.hasOwn(before, name) ? before[name] : null
-      after[name] = operator ? applyOperator(field, old, operator) : value
-      if (field === null && operator?.$op === 'deleteField') delete after[name]
-      changed.push(name)
-    })
+  for (const [name, change] of patch.changes) {
+    if (errors.isFull) break
+    try {
+      if (applyChange(before, after, name, change, fixed)) changed.push(name)
+    } catch (error) {
+      errors.add(name, error)
+    }
+  }
   errors.finish()
   after.createdAt = createdAt
   after.updatedAt = nextUpdatedAt(updatedAt as string, nowMs)

@@ -60,11 +60,11 @@ function outlinesOf(definition: TableDefinition, findTable: FindTable): Outlines
       }
       const permissions = permissionsOf(caller, definition, readScopeOf(definition.table.name), findTable, report)
       const trees: Readonly<Record<RuleName, () => Expr>> = {
-        read: permissions.read,
-        insert: permissions.insert,
-        'update.before': permissions.updateBefore,
-        'update.after': permissions.updateAfter,
-        delete: permissions.delete,
+        read: () => permissions.read(),
+        insert: () => permissions.insert(),
+        'update.before': () => permissions.updateBefore(),
+        'update.after': () => permissions.updateAfter(),
+        delete: () => permissions.delete(),
       }
       const expr = trees[rule]()
       return failure === undefined ? { expr } : { expr, failure }
