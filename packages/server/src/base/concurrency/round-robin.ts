@@ -15,9 +15,9 @@ export class RoundRobin<Item> {
 
   /** Adds an item; each only once. */
   add(caller: string, item: Item): void {
-    const items = this.#items.get(caller) ?? new Set()
-    items.add(item)
-    this.#items.set(caller, items)
+    const items = this.#items.get(caller)
+    if (items) items.add(item)
+    else this.#items.set(caller, new Set([item]))
     this.#size += 1
   }
 
@@ -34,9 +34,10 @@ export class RoundRobin<Item> {
     if (!next) return undefined
     const [caller, items] = next
     const [item] = items
-    this.#items.delete(caller)
     items.delete(item as Item)
     this.#size -= 1
+    if (items.size > 0 && this.#items.size === 1) return item
+    this.#items.delete(caller)
     if (items.size > 0) this.#items.set(caller, items)
     return item
   }

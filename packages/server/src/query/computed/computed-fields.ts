@@ -59,5 +59,8 @@ export function complete({ computed }: Pick<Table, 'computed'>, row: Row): Compl
 }
 
 /** Names of the computed fields whose values differ. */
-export const findRecomputed = ({ computed }: Pick<Table, 'computed'>, before: Row, after: CompleteRow): string[] =>
-  computed.filter(({ name }) => before[name] !== after[name]).map(({ name }) => name)
+export function findRecomputed({ computed }: Pick<Table, 'computed'>, before: Row, after: CompleteRow): string[] {
+  const names: string[] = []
+  for (const { name } of computed) if (before[name] !== after[name]) names.push(name)
+  return names
+}

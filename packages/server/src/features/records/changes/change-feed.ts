@@ -114,6 +114,7 @@ export class ChangeFeed {
 
   /** To be called when this process has committed a write to the database at the address. */
   wake(address: DatabaseAddress, database: Database): void {
+    if (this.#followers.size === 0 && !isShared(database)) return
     const key = keyOf(this.logOf(address))
     this.#wakeAll(key)
     if (isShared(database)) this.#notifyNodes(key)
@@ -134,7 +135,8 @@ export class ChangeFeed {
   }
 
   #wakeAll(key: string): void {
-    for (const follower of this.#followers.get(key) ?? []) follower.wake()
+    const followers = this.#followers.get(key)
+    if (followers) for (const follower of followers) follower.wake()
   }
 
   /** Notifies the other nodes, once for all writes of a short time. */

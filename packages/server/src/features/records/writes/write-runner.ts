@@ -86,13 +86,9 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     onWrite(address)
     const found = skipsHooks ? null : (hooks?.of(address.namespace) ?? null)
     const covers = (operation: HookOperation): boolean =>
-      found?.covers(table.table.name, operation) === true || (spansTables && found !== null)
+      found !== null && (spansTables || found.covers(table.table.name, operation))
     const passes = found && hookOperations.some(covers) ? new HookPasses(found, call, lockRows) : null
-    const { audit } = call
-    const committedAudited: OnCommitted = (written, change) => {
-      committed(written, change)
-      audit?.(auditedChange(change))
-    }
+    const committedHere = call.audit ? audited(committed, call.audit) : committed
     const writeIn = (tx: Transaction, isRehearsal: boolean): Write => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
@@ -100,7 +96,7 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
       return {
         call: table,
         tx,
-        committed: audit ? committedAudited : committed,
+        committed: committedHere,
         removals,
         requestId,
         nowMs,
@@ -131,6 +127,14 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     return passes.run(attempt, key ? rehearseOnce : rehearse)
   }
 }
+
+/** Publishes changes, and notes them for the audit log. */
+const audited =
+  (committed: OnCommitted, audit: (change: AuditedChange) => void): OnCommitted =>
+  (written, change) => {
+    committed(written, change)
+    audit(auditedChange(change))
+  }
 
 /** The change of a record as the audit log shows it: hidden fields only by name. */
 function auditedChange({ table, id, before, after }: Change): AuditedChange {
