@@ -64,6 +64,20 @@ test('[SYS-23] the oldest lines are dropped beyond the bound', async () => {
   expect((await ids()).length).toBe(found.length)
 })
 
+test('[SYS-22] a search finds no line twice, and none that is added meanwhile', async () => {
+  const { log, add, recent } = setUp()
+  const fill = (name: string): void => {
+    for (let n = 0; n < 10_000; n++) add(`${name}${n}`)
+    log.flush()
+  }
+  fill('old')
+  const searching = recent.find(everything, { ...page, limit: 100_000 })
+  fill('new')
+  const ids = (await searching).lines.map(({ fields }) => String(fields.requestId))
+  expect(ids.length).toBeGreaterThan(0)
+  expect(ids).toEqual(Array.from(ids, (_, at) => `old${9999 - at}`))
+})
+
 test('[SYS-22] pages contain every line that matches exactly once, whatever is added meanwhile', () =>
   fc.assert(
     fc.asyncProperty(

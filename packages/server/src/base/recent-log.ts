@@ -107,13 +107,20 @@ export class RecentLog {
     const end = lines.indexOf(newline) + 1
     const lineBytes = end === 0 ? lines.length : end
     if (last && lineBytes <= last.bytes.length - last.size) return last
-    const bytes = Buffer.allocUnsafeSlow(Math.max(blockBytes, lineBytes))
-    const block = { first: this.#nextFirst, bytes, size: 0 }
-    this.#nextFirst += bytes.length
+    const oldest = this.#blocks.length >= this.#blocksMax ? this.#blocks.shift() : undefined
+    const block = { first: this.#nextFirst, bytes: bufferOf(lineBytes, oldest), size: 0 }
+    this.#nextFirst += block.bytes.length
     this.#blocks.push(block)
-    if (this.#blocks.length > this.#blocksMax) this.#blocks.shift()
     return block
   }
+}
+
+/** The buffer of a block that is dropped, if there is one: new ones would make the garbage collector run more often. */
+function bufferOf(bytesMin: number, dropped: Block | undefined): Buffer {
+  if (!dropped || dropped.bytes.length < bytesMin) return Buffer.allocUnsafeSlow(Math.max(blockBytes, bytesMin))
+  // A search that has yet to reach the block finds nothing in it.
+  dropped.size = 0
+  return dropped.bytes
 }
 
 /** Gives the line if it matches, null if not, or `older` where no older line matches either. */

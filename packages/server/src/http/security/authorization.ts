@@ -16,9 +16,8 @@ export const anonymous = (address: string): Caller => ({
  * request.
  */
 export function parseBearer(authorization: string): string {
-  const token = /^bearer +([^\s]+) *$/i.exec(authorization)?.[1]
-  if (token === undefined) throw invalidToken()
-  return token
+  if (!/^bearer +[^\s]+ *$/i.test(authorization)) throw invalidToken()
+  return authorization.slice('bearer'.length).trim()
 }
 
 /** The scopes of which a service key needs one; empty where any key is accepted. */
