@@ -87,6 +87,8 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
           return writer.write({ instanceId, key, row: table === undefined ? undefined : row, isMigration }, work)
         })
       },
+      // The migration waits for the server, and blocks only writes of the table.
+      async buildIndexes() {},
       // The reply to a commit arrives once it is durable.
       async synced() {},
     }

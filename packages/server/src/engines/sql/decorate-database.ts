@@ -11,6 +11,7 @@ export const decorateDatabase = (database: Database, replaced: Partial<Omit<Data
   explain: (query) => database.explain(query),
   scan: (query, options) => database.scan(query, options),
   write: (work, options) => database.write(work, options),
+  buildIndexes: (statements) => database.buildIndexes(statements),
   synced: () => database.synced(),
   ...replaced,
 })

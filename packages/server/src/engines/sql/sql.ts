@@ -96,6 +96,11 @@ export interface Database extends Reader {
    */
   write<T>(work: (tx: Transaction) => Promise<T>, options?: WriteOptions): Promise<T>
   /**
+   * Builds indexes of large tables ahead of the migration that creates them, where that would block the event loop:
+   * reads are served and writes wait. Statements that fail are left to the migration. Does nothing where none blocks.
+   */
+  buildIndexes(statements: readonly SqlText[]): Promise<void>
+  /**
    * Resolves once everything committed before the call is durable: reads may see a commit shortly before that. Rejects
    * with `EngineError` `unavailable` when the disk fails.
    */

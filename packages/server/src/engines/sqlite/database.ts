@@ -2,10 +2,11 @@
  * One SQLite file as a `Database`: a connection that reads, a connection that writes in groups, and the sync of its
  * log. Reads have a connection of their own and never see uncommitted rows.
  */
-import fs, { closeSync, fstatSync, openSync } from 'node:fs'
+import fs, { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import { sep } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { withHandles } from '../../base/files/open-files.ts'
+import { slowReadBytes } from '../../limits/sqlite.ts'
 import { createDiskFaults, type DiskFaults, isDamage } from '../disk/disk-faults.ts'
 import { rememberIdentity } from '../disk/folder-identity.ts'
 import { createLogEpoch, type LogEpoch } from '../disk/log-epoch.ts'
@@ -18,6 +19,7 @@ import { type SqlText, sql } from '../sql/sql-text.ts'
 import { type Checkpointer, type CheckpointPlan, createCheckpointPlan } from './checkpoint.ts'
 import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './connection.ts'
 import { sqliteDialect } from './dialect.ts'
+import { buildIndex } from './index-builder.ts'
 import { sqlitePlan } from './query-plan.ts'
 import { type AdaptiveReader, createAdaptiveReader } from './readers/adaptive-reader.ts'
 import { createFileMapping, type FileMapping, type MappingRecord, mappedFile } from './readers/file-mapping.ts'
@@ -213,6 +215,18 @@ export class SqliteDatabase implements Database {
       return await this.writer.write(work)
     } finally {
       writing.exec('PRAGMA temp_store = MEMORY')
+    }
+  }
+
+  async buildIndexes(statements: readonly SqlText[]): Promise<void> {
+    if (statSync(this.#path).size + fstatSync(this.#handles.log).size < slowReadBytes) return
+    const release = await this.writer.pause()
+    try {
+      // One by one: the migration meets the error of one that fails.
+      for (const { text } of statements) await buildIndex(this.#path, text).catch(() => undefined)
+      this.#mapping?.changed()
+    } finally {
+      release()
     }
   }
 

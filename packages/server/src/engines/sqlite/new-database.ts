@@ -44,6 +44,9 @@ export class NewDatabase implements Database {
     return this.#use((database) => database.write(work, options))
   }
 
+  /** A new file has no rows. */
+  async buildIndexes(): Promise<void> {}
+
   synced(): Promise<void> {
     return this.#use((database) => database.synced())
   }

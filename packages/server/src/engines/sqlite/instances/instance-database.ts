@@ -118,6 +118,9 @@ export class InstanceDatabase implements Database {
     return this.#use((database) => database.write(work, options))
   }
 
+  /** An instance is small, and is migrated before it is first used. */
+  async buildIndexes(): Promise<void> {}
+
   synced(): Promise<void> {
     return this.#pool.synced(this.#path)
   }

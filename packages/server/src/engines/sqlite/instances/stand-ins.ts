@@ -46,6 +46,8 @@ class StandIn implements Database {
     return runAtOnce(this.connection, work)
   }
 
+  async buildIndexes(): Promise<void> {}
+
   async synced(): Promise<void> {}
 
   #read<Row>(query: PageQuery, bytesMax: number): PageRows<Row> {

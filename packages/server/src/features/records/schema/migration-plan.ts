@@ -88,7 +88,7 @@ function createIndex(table: Table, index: CoveringIndex, dialect: Dialect): Plan
   const own = dialect.own(table)
   const kind = unique ? sql`UNIQUE INDEX` : sql`INDEX`
   const over = join(own ? [own.column, ...terms] : terms, ', ')
-  return { ...sql`CREATE ${kind} ${ident(name)} ON ${dialect.target(table)} (${over})`, indexed: fields }
+  return { ...sql`CREATE ${kind} IF NOT EXISTS ${ident(name)} ON ${dialect.target(table)} (${over})`, indexed: fields }
 }
 
 /** What the index of terms depends on; the other options are those of the searches. */

@@ -114,6 +114,8 @@ interface Outcome {
   readonly conflicts: readonly SchemaConflict[]
   /** Tables with fields to compute again, which are indexed afterwards. */
   readonly stale: readonly Table[]
+  /** Statements that create the indexes which existing tables lack. */
+  readonly indexes: readonly SqlText[]
 }
 
 /** Migrates the tables of a namespace in `tx`. If it returns conflicts, the caller must roll back. */
@@ -123,15 +125,17 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   const descriptions = descriptionsOf(namespace, dialect)
   const combined = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
-  if (known.get(combinedName) === combined) return { conflicts: [], stale: [] }
+  if (known.get(combinedName) === combined) return { conflicts: [], stale: [], indexes: [] }
   if (!mode.isDryRun) await extendLog(tx, dialect, target, known)
   const conflicts: SchemaConflict[] = []
   const stale: Table[] = []
+  const indexes: SqlText[] = []
   for (const table of tables) {
     const text = known.get(table.name)
     const before = text === undefined ? null : (JSON.parse(text) as TableDescription)
     const plan = before ? await extendPlan(table, before, tx, dialect) : createPlan(table, dialect)
     conflicts.push(...remaining(plan.conflicts, mode))
+    if (before) indexes.push(...plan.steps.filter(({ indexed }: PlanStep) => indexed))
     if (mode.isDryRun || conflicts.length > 0) continue
     const losses = plan.conflicts.flatMap(({ accept }) => accept ?? [])
     // Drop indexes and triggers that refer to a column before the column.
@@ -143,7 +147,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   }
   // Until no field is stale, the next start continues.
   if (!mode.isDryRun) await store(tx, descriptions, combinedName, stale.length === 0 ? combined : '')
-  return { conflicts, stale }
+  return { conflicts, stale, indexes }
 }
 
 /** Computes the stale fields of a table of a namespace again. */
@@ -240,7 +244,7 @@ async function applyNamespace(tx: Transaction, dialect: Dialect, { tables }: Tar
     }
     if (!mode.isDryRun && conflicts.length === 0) await store(tx, descriptions, name, JSON.stringify(describe(table)))
   }
-  return { conflicts, stale: [] }
+  return { conflicts, stale: [], indexes: [] }
 }
 
 export interface Schema {
@@ -270,10 +274,10 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
     apply: typeof applyTables,
     target: Target,
     mode: Mode,
-  ): Promise<readonly SchemaConflict[]> {
+  ): Promise<Pick<Outcome, 'conflicts' | 'indexes'>> {
     try {
       for (;;) {
-        const { stale } = await database.write(
+        const { stale, indexes } = await database.write(
           async (tx) => {
             const outcome = await apply(tx, database.dialect, target, mode)
             if (outcome.conflicts.length > 0) throw new Rollback(outcome.conflicts)
@@ -281,22 +285,30 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
           },
           { isMigration: true },
         )
-        if (stale.length === 0) return []
+        if (stale.length === 0) return { conflicts: [], indexes }
         for (const table of stale) await recomputeTable(database, target, table)
       }
     } catch (error) {
-      if (error instanceof Rollback) return error.conflicts
+      if (error instanceof Rollback) return { conflicts: error.conflicts, indexes: [] }
       throw error
     }
   }
 
-  async function applyAll(sql: Sql, namespaces: Namespaces, mode: Mode): Promise<SchemaConflict[]> {
+  /** `onIndexes` is called with the indexes that the tables of a database lack. */
+  async function applyAll(
+    sql: Sql,
+    namespaces: Namespaces,
+    mode: Mode,
+    onIndexes?: (database: Database, indexes: readonly SqlText[]) => void,
+  ): Promise<SchemaConflict[]> {
     const conflicts: SchemaConflict[] = []
     for (const [name, { instance }] of namespaces) {
       const isApart = instance && sql.keepsInstancesApart
       const database = sql.database(isApart ? platform : { namespace: name, instanceId: null })
       const apply = isApart ? applyNamespace : applyTables
-      conflicts.push(...(await applyTo(database, apply, targetOf(namespaces, name), mode)))
+      const outcome = await applyTo(database, apply, targetOf(namespaces, name), mode)
+      conflicts.push(...outcome.conflicts)
+      if (outcome.indexes.length > 0) onIndexes?.(database, outcome.indexes)
     }
     return conflicts
   }
@@ -305,14 +317,18 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
     findConflicts: (sql, namespaces) => applyAll(sql, namespaces, { accept: false, isDryRun: true }),
     async migrate(sql, namespaces, { accept }) {
       // Check all databases before changing the first, so that a rejected start leaves all of them unchanged.
-      const conflicts = await applyAll(sql, namespaces, { accept, isDryRun: true })
-      if (conflicts.length === 0) conflicts.push(...(await applyAll(sql, namespaces, { accept, isDryRun: false })))
+      const lacking: (readonly [Database, readonly SqlText[]])[] = []
+      const conflicts = await applyAll(sql, namespaces, { accept, isDryRun: true }, (...one) => lacking.push(one))
+      if (conflicts.length === 0) {
+        for (const [database, indexes] of lacking) await database.buildIndexes(indexes)
+        conflicts.push(...(await applyAll(sql, namespaces, { accept, isDryRun: false })))
+      }
       if (conflicts.length > 0) throw new SchemaError(conflicts)
     },
     async prepareInstance(database, { namespace, instanceId }) {
       // Removals were accepted when the namespace was migrated.
       const mode = { accept: true, isDryRun: false }
-      const conflicts = await applyTo(database, applyTables, targetOf(deps.namespaces(), namespace), mode)
+      const { conflicts } = await applyTo(database, applyTables, targetOf(deps.namespaces(), namespace), mode)
       if (conflicts.length === 0) return
       const reasons = conflicts.map(({ message }) => message)
       deps.log.error('records.instance_rejected', { namespace, instanceId, reasons })
