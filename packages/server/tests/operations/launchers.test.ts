@@ -68,12 +68,13 @@ const fakeNpm = (failing: string): string => `
   copyFileSync('package-lock.json', 'node_modules/.package-lock.json')`
 
 const run = (...words: string[]) => launch('run.mjs', ...words)
+const launch = (script: string, ...words: string[]) => launchWith({}, script, ...words)
 
-async function launch(script: string, ...words: string[]) {
-  const { npm_lifecycle_event, ...env } = process.env
+async function launchWith(settings: Record<string, string>, script: string, ...words: string[]) {
+  const { npm_lifecycle_event, MIMALLOC_PURGE_HOLES_MIN_INTERVAL, ...env } = process.env
   const child = Bun.spawn(['node', `scripts/${script}`, ...words], {
     cwd: clone,
-    env: { ...env, npm_execpath: join(clone, 'npm.js') },
+    env: { ...env, npm_execpath: join(clone, 'npm.js'), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const [out, error] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
@@ -84,6 +85,13 @@ async function launch(script: string, ...words: string[]) {
 describe('the Bun binary', () => {
   test('that npm has linked runs with the given arguments, and its exit code is passed on', async () => {
     expect(await run('a.ts', '--b', 'c d')).toEqual({ out: 'linked: a.ts --b c d', error: '', code: 5, npm: [] })
+  })
+
+  test('runs with the settings of its allocator, unless the environment has others', async () => {
+    const printing = '#!/bin/sh\n[ "$1" = --version ] || echo "$MIMALLOC_PURGE_HOLES_MIN_INTERVAL"\n'
+    write('node_modules/bun/bin/bun.exe', printing, 0o755)
+    expect((await run('a.ts')).out).toBe('1000')
+    expect((await launchWith({ MIMALLOC_PURGE_HOLES_MIN_INTERVAL: '500' }, 'run.mjs', 'a.ts')).out).toBe('500')
   })
 
   test('is repaired by its install script if npm has not run it', async () => {
