@@ -52,8 +52,8 @@ const help = `npm run bench -- [options]
                           minutes
   --queries               related records and aggregates over a million rows, beside hand-written SQL and PocketBase:
                           about four minutes
-  --growth                reads at 10k and at 1m rows in alternating rounds: 15 of half a second, about ten minutes
-                          with the seeding, and 8 GB of disk
+  --growth                reads at 10k and at 1m rows, or those of --rows, in alternating rounds: 15 of half a second,
+                          about ten minutes with the seeding, and 8 GB of disk
   --overload              ten times what the server can do of mixed requests, from eight callers: 10 seconds
   --start                 starts on an empty folder and with 100,000 tenants, beside the runtime alone: 20 of each,
                           about four minutes
