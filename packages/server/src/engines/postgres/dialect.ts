@@ -131,6 +131,15 @@ export const postgresDialect: Dialect = {
       const then = sql`${snapshot}::text::pg_snapshot`
       return sql`xid >= pg_snapshot_xmin(${then}) AND NOT pg_visible_in_snapshot(xid, ${then})`
     },
+    rest({ from, to, seq }) {
+      const { beyond, within } = postgresDialect.logView
+      return sql`${beyond(from)} AND ${within(to)} AND seq > ${seq}`
+    },
+    after(position) {
+      const { beyond, rest } = postgresDialect.logView
+      const { from, to } = position
+      return from === to ? beyond(from) : sql`((${rest(position)}) OR (${beyond(to)}))`
+    },
     position: sql`xid::text::bigint`,
     // Everything before xmin, the first transaction in progress, is in the snapshot.
     isBeyond: (position, snapshot) => BigInt(position) >= BigInt(snapshot.split(':')[0] ?? 0),

@@ -184,12 +184,26 @@ export interface Dialect {
  * A snapshot of a log, stored as text: the rows visible to one statement. Rows committed later, in any order, are
  * outside it, so a reader that moves from snapshot to snapshot misses nothing.
  */
+/**
+ * A position in a log: within the batch of the rows that are beyond `from` and within `to`, after number `seq`; between
+ * two batches where both are the same.
+ */
+export interface BatchPosition {
+  readonly from: string
+  readonly to: string
+  readonly seq: number
+}
+
 export interface LogView {
   /** The snapshot of the current statement. */
   readonly snapshot: (log: TableRef) => SqlText
   /** Condition: a row of the log is in the snapshot. */
   readonly within: (snapshot: string) => SqlText
   readonly beyond: (snapshot: string) => SqlText
+  /** Condition: a row is in the batch of a position, after it. */
+  readonly rest: (position: BatchPosition) => SqlText
+  /** Condition: a row is after a position. */
+  readonly after: (position: BatchPosition) => SqlText
   /** Whether `snapshot` is later than `of`: the database was restored to an earlier state since it was taken. */
   readonly isAhead: (snapshot: string, of: string) => boolean
   /** A row's position. Rows outside a snapshot have positions at or after the snapshot's first unknown row. */

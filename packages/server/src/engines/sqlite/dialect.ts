@@ -1,6 +1,6 @@
 /** The SQLite dialect. A database is a file, so tables are unqualified and rows have no owner column. */
 import { quickSearchOccurrences } from '../../limits/sqlite.ts'
-import type { Dialect, Period, SearchWord, WordFrequency } from '../sql/dialect.ts'
+import type { BatchPosition, Dialect, Period, SearchWord, WordFrequency } from '../sql/dialect.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
 import { sqliteTableStorage } from '../table-storage/sqlite.ts'
 import { sqliteTermIndex } from '../term-index/sqlite.ts'
@@ -44,6 +44,9 @@ const periodFormats: Readonly<Record<Period, SqlText>> = {
   year: sql`'%Y'`,
 }
 
+/** One bound, since SQLite searches by the first of several and reads all rows from there. */
+const afterPosition = ({ from, seq }: BatchPosition): SqlText => sql`seq > max(CAST(${from} AS INTEGER), ${seq})`
+
 export const sqliteDialect: Dialect = {
   columnTypes: { text: 'TEXT', number: 'REAL', boolean: 'INTEGER', json: 'TEXT' },
   from: ({ name }, alias) => (alias.text === ident(name).text ? alias : sql`${ident(name)} AS ${alias}`),
@@ -61,6 +64,8 @@ export const sqliteDialect: Dialect = {
     isAhead: (snapshot, of) => Number(snapshot) > Number(of),
     within: (snapshot) => sql`seq <= CAST(${snapshot} AS INTEGER)`,
     beyond: (snapshot) => sql`seq > CAST(${snapshot} AS INTEGER)`,
+    rest: (position) => sql`${afterPosition(position)} AND seq <= CAST(${position.to} AS INTEGER)`,
+    after: afterPosition,
     position: sql`seq`,
     isBeyond: (position, snapshot) => position > Number(snapshot),
   },

@@ -3,22 +3,15 @@
  * transactions commit. `log-follower` follows logs with it.
  */
 import { fingerprint } from '../../../base/crypto/hash.ts'
-import type { Dialect } from '../../../engines/sql/dialect.ts'
+import type { BatchPosition, Dialect } from '../../../engines/sql/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { RecordRow } from '../rows.ts'
 import { changeLog, entryBytes, entryChanges, parseRecord, readBefore } from './changes.ts'
 import { changesOfEntries, createResolveReferences, type EntryChange, type FindRows } from './inserted-records.ts'
 
-/**
- * All changes within the snapshot `from`, and of those that the snapshot `to` adds the ones up to number `seq`. Where
- * both snapshots are the same, the position is between two batches. A batch is in order of `seq`: of two changes of a
- * row the later one has the larger number.
- */
-export interface LogPosition {
-  readonly from: string
-  readonly to: string
-  readonly seq: number
+/** A batch is in order of `seq`: of two changes of a row the later one has the larger number. */
+export interface LogPosition extends BatchPosition {
   /** A time, in milliseconds since 1970, when nothing beyond the position had been committed. */
   readonly atMs: number
   /** The last change up to the position, which identifies the history; null where the log was empty. */
@@ -221,9 +214,11 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
   /** Entries with as many changes, or a few more. */
   async function select(condition: SqlText, { changes, bytes }: PageSize): Promise<LogRow[]> {
     return database.all<LogRow>(
-      sql`WITH found AS (SELECT seq, ${bytesOf} AS bytes FROM ${from} WHERE ${condition} ORDER BY seq LIMIT ${changes}),
-        sums AS (SELECT seq, sum(bytes) OVER (ORDER BY seq) AS total FROM found),
-        cut AS (SELECT min(seq) AS seq FROM sums WHERE total >= ${bytes})
+      sql`WITH found AS (SELECT seq, ${bytesOf} AS bytes, ${changesIn} AS changes FROM ${from} WHERE ${condition}
+          ORDER BY seq LIMIT ${changes}),
+        sums AS (SELECT seq, sum(bytes) OVER sofar AS bytes, sum(changes) OVER sofar AS changes FROM found
+          WINDOW sofar AS (ORDER BY seq)),
+        cut AS (SELECT min(seq) AS seq FROM sums WHERE bytes >= ${bytes} OR changes >= ${changes})
       SELECT ${columns}, ${logView.snapshot(log)} AS snapshot, (SELECT seq FROM cut) AS cut FROM ${from}
       WHERE ${condition} AND seq <= coalesce((SELECT seq FROM cut), 9223372036854775807) ORDER BY seq LIMIT ${changes}`,
     )
@@ -233,18 +228,12 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
 
   /** The rest of a batch whose end is known. */
   async function readBatch(position: LogPosition, size: PageSize): Promise<Page> {
-    const { from, to, seq, atMs } = position
-    const rows = await select(sql`${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}`, size)
+    const { from, to, atMs } = position
+    const rows = await select(logView.rest(position), size)
     return { ...(await pageOf(rows, { from, to, atMs }, position, size)), isLast: false }
   }
 
   const ofTables = (tables: readonly string[]): SqlText => dialect.inList(ident('table'), tables, 'text')
-
-  /** Everything after a position, also one within a batch. */
-  const after = ({ from, to, seq }: LogPosition): SqlText =>
-    from === to
-      ? logView.beyond(from)
-      : sql`((${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}) OR (${logView.beyond(to)}))`
 
   return {
     async currentPosition() {
@@ -276,7 +265,7 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
     async measure(position, end, max) {
       const [row] = await database.all<{ changes: number | string; bytes: number | string }>(
         sql`SELECT coalesce(sum(changes), 0) AS changes, coalesce(sum(bytes), 0) AS bytes FROM
-          (SELECT ${bytesOf} AS bytes, ${changesIn} AS changes FROM ${from} WHERE ${after(position)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
+          (SELECT ${bytesOf} AS bytes, ${changesIn} AS changes FROM ${from} WHERE ${logView.after(position)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
       )
       return { changes: Number(row?.changes), bytes: Number(row?.bytes) }
     },
@@ -285,7 +274,7 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
       const { mark } = position
       const [now] = await database.all<{ snapshot: string }>(sql`SELECT ${logView.snapshot(log)} AS snapshot`)
       const to = now?.snapshot ?? position.to
-      const condition = sql`${after(position)} AND ${logView.within(to)} AND ${ofTables(tables)}`
+      const condition = sql`${logView.after(position)} AND ${logView.within(to)} AND ${ofTables(tables)}`
       const rows = await select(condition, size)
       const found = changesAfter(position, rows)
       if (found.length >= size.changes || (rows[0]?.cut ?? null) !== null) return null
@@ -293,7 +282,7 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
       return { changes, end: { from: to, to, seq: 0, atMs, mark } }
     },
     hasChangedSince: (position, tables) =>
-      sql`EXISTS (SELECT 1 FROM ${from} WHERE ${after(position)} AND ${ofTables(tables)})`,
+      sql`EXISTS (SELECT 1 FROM ${from} WHERE ${logView.after(position)} AND ${ofTables(tables)})`,
     async isOfHistory({ to, mark }, now, trimmedMs) {
       if (logView.isAhead(to, now.to)) return false
       if (!mark) return true

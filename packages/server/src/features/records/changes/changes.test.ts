@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Append } from '../../../engines/sql/sql.ts'
@@ -7,7 +8,7 @@ import { complete } from '../../../query/computed/computed-fields.ts'
 import type { Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
 import { insertVersion } from '../version.ts'
-import { type Change, changeOf, createAppendChange, isReference, readBefore } from './changes.ts'
+import { type Change, changeOf, createAppendChange, createChangeLog, isReference, readBefore } from './changes.ts'
 import { createReferringAppends, readRequests } from './insert-entries.ts'
 
 const table = { namespace: 'shared', name: 'items', perInstance: false, computed: [] as const } as unknown as Table
@@ -123,6 +124,19 @@ describe('[DB-LOG-14] inserts that follow each other in a commit', () => {
     expect(readRequests('a request', 1)).toEqual(['a request'])
     expect(readRequests('a request', 3)).toEqual(['a request', 'a request', 'a request'])
   })
+})
+
+test('[SUB-60] a position in a log on SQLite is found by the number, also within a batch', () => {
+  using database = new Database(':memory:')
+  for (const { text } of createChangeLog(table, sqliteDialect).slice(0, 1)) database.run(text)
+  const { after, rest } = sqliteDialect.logView
+  for (const { text, values } of [after, rest].map((of) => of({ from: '0', to: '9', seq: 7 }))) {
+    const plan = database.query(`EXPLAIN QUERY PLAN SELECT * FROM _changes WHERE ${text} AND seq <= 99 ORDER BY seq`)
+    const [step] = plan.all(...(values as string[])) as { detail: string }[]
+    expect(step?.detail).toBe('SEARCH _changes USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)')
+    // Rows are read from the first bound, and compared with each other one.
+    expect(text.match(/seq >/g)).toHaveLength(1)
+  }
 })
 
 test('[DB-LOG-1] an entry of an earlier version holds the whole record before', () => {
