@@ -6,7 +6,7 @@ import { isDeeperThan, type JsonObject } from '../input/body.ts'
 
 /** Parses a text frame of at most `bytesMax` bytes that contains a JSON object; null for anything else. */
 export function parseMessage(data: string, bytesMax: number): JsonObject | null {
-  if (isLongerThan(bytesMax, data) || isDeeperThan(jsonDepthMax, data)) return null
+  if (isLongerThan(bytesMax, data) || isTooDeep(data)) return null
   try {
     const value: unknown = JSON.parse(data)
     return isJsonObject(value) ? value : null
@@ -14,6 +14,9 @@ export function parseMessage(data: string, bytesMax: number): JsonObject | null 
     return null
   }
 }
+
+/** Short messages are not measured: they cannot close as many brackets, which `JSON.parse` requires. */
+const isTooDeep = (data: string): boolean => data.length > 2 * jsonDepthMax && isDeeperThan(jsonDepthMax, data)
 
 declare const messageOf: unique symbol
 

@@ -12,27 +12,35 @@ const charsOf = ({ userId, actionType, payload, error, sentBy }: RecentAction): 
   userId.length + actionType.length + (payload?.length ?? 0) + (error?.length ?? 0) + (sentBy?.length ?? 0)
 
 export class RecentActions {
-  readonly #actions: RecentAction[] = []
+  #actions: RecentAction[] = []
+  /** Characters of each. */
+  #sizes: number[] = []
+  #first = 0
   #chars = 0
 
   add(action: RecentAction): void {
+    const chars = charsOf(action)
     this.#actions.push(action)
-    this.#chars += charsOf(action)
-    while (this.#actions.length > recentActionsMax || this.#chars > recentActionsCharsMax) {
-      const dropped = this.#actions.shift()
-      if (!dropped) return
-      this.#chars -= charsOf(dropped)
-    }
+    this.#sizes.push(chars)
+    this.#chars += chars
+    while (this.#actions.length - this.#first > recentActionsMax || this.#chars > recentActionsCharsMax)
+      this.#chars -= this.#sizes[this.#first++] ?? 0
+    // Dropped ones are removed together: to remove them one by one would move all others each time.
+    if (this.#first < recentActionsMax) return
+    this.#actions = this.#actions.slice(this.#first)
+    this.#sizes = this.#sizes.slice(this.#first)
+    this.#first = 0
   }
 
   /** The latest ones that fit, oldest first. */
   latest(charsMax: number): RecentAction[] {
     let left = charsMax
-    const from = this.#actions.findLastIndex((action) => {
+    const kept = this.#actions.slice(this.#first)
+    const from = kept.findLastIndex((action) => {
       left -= charsOf(action) + actionExtraChars
       return left < 0
     })
-    return this.#actions.slice(from + 1)
+    return kept.slice(from + 1)
   }
 }
 

@@ -2,23 +2,19 @@
  * The sockets of this node that are in rooms on any node. Delivers messages to one of them, or to all that follow a
  * room; the room decides which sockets follow it.
  */
-import type { Connection } from '../../../http/sockets/socket-handler.ts'
 import { slowCheckChars, socketSlowBytes } from '../../../limits/subscriptions.ts'
 import type { RoomText } from '../engine/messages/messages.ts'
 import { type RoomKey, roomName } from '../engine/ports.ts'
-import type { RoomServerMessage } from '../protocol.ts'
 import { type Frame, PackedDeltas } from './packed-deltas.ts'
+import type { LocatedSocket } from './room-locator.ts'
 import { type AnsweredSocket, WaitingAnswers } from './waiting-answers.ts'
 
 /** How a socket receives messages: one in a frame, several in a frame as an array, or shared deltas in MessagePack. */
 export type Delivery = 'plain' | 'multi' | 'packed'
 
 /** A socket and the room that it was opened for. */
-export interface RoomSocket extends AnsweredSocket {
-  readonly connection: Connection<RoomServerMessage>
+export interface RoomSocket extends AnsweredSocket, LocatedSocket {
   delivery: Delivery
-  /** Whether the room was notified that the socket is slow, and not yet that it has drained. */
-  isSlow: boolean
 }
 
 export interface LocalMembers {

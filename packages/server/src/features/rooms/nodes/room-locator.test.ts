@@ -25,7 +25,7 @@ function setUp({ owner = null }: { owner?: string | null } = {}) {
   })
   const socketOf = (id: string): RoomSocket => {
     const caller = { kind: 'user', auth: { id }, sessionId: null }
-    return { connection: { id, caller }, key, delivery: 'plain', isSlow: false } as unknown as RoomSocket
+    return { connection: { id, caller }, key, delivery: 'plain', located: null, isSlow: false } as unknown as RoomSocket
   }
   const take = (): string[] => events.splice(0)
   return { locator, socketOf, state, take }

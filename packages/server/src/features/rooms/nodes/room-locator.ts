@@ -3,6 +3,7 @@
  * Commands wait while the location is unknown. When a room has moved, all of its sockets join again without help of
  * the clients: each receives a `sync`.
  */
+import type { Connection } from '../../../http/sockets/socket-handler.ts'
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import {
   roomCommandsWaitingMax,
@@ -11,7 +12,7 @@ import {
   roomFindRetryMinMs,
 } from '../../../limits/rooms.ts'
 import { type RoomCommand, type RoomKey, roomName } from '../engine/ports.ts'
-import type { RoomSocket } from './local-members.ts'
+import type { RoomServerMessage } from '../protocol.ts'
 
 export interface RoomLocatorDeps {
   /** Delivers a command to the room on this node. */
@@ -27,9 +28,20 @@ export interface RoomLocatorDeps {
 /** `here`, a node, `leaving` during a hand-over, or null while the owner is being determined. */
 type RoomLocation = 'here' | { readonly node: string } | 'leaving' | null
 
-interface Entry {
+/** A socket and the room that it was opened for. */
+export interface LocatedSocket {
+  readonly connection: Connection<RoomServerMessage>
   readonly key: RoomKey
-  readonly sockets: Map<string, RoomSocket>
+  /** Its room once it has sent a command, so that it is not looked up for each command. */
+  located: LocatedRoom | null
+  /** Whether the room was notified that the socket is slow, and not yet that it has drained. */
+  isSlow: boolean
+}
+
+/** A room with sockets of this node. */
+interface LocatedRoom {
+  readonly key: RoomKey
+  readonly sockets: Map<string, LocatedSocket>
   location: RoomLocation
   /** Commands received since the location was last known. */
   waiting: RoomCommand[]
@@ -39,7 +51,7 @@ interface Entry {
 }
 
 /** A join of a socket that has joined before. */
-function rejoin(socket: RoomSocket): RoomCommand[] {
+function rejoin(socket: LocatedSocket): RoomCommand[] {
   const { id, caller } = socket.connection
   // The new owner checks again whether the socket reads too slowly.
   socket.isSlow = false
@@ -51,29 +63,23 @@ const isAt = (location: RoomLocation, where: string): boolean =>
   typeof location === 'object' ? location?.node === where : where === 'here' && location !== null
 
 export class RoomLocator {
-  private readonly entries = new Map<string, Entry>()
+  private readonly entries = new Map<string, LocatedRoom>()
   private hasStopped = false
 
   constructor(private readonly deps: RoomLocatorDeps) {}
 
   /** Forwards a command of a socket to its room. False when too many commands wait for the room's location. */
-  send(socket: RoomSocket, command: RoomCommand): boolean {
-    const { key, connection } = socket
-    const name = roomName(key)
-    let entry = this.entries.get(name)
-    if (!entry) {
-      entry = { key, sockets: new Map(), location: 'here', waiting: [], attempts: 0, retry: null }
-      this.entries.set(name, entry)
-    }
-    entry.sockets.set(connection.id, socket)
-    if (entry.waiting.length >= roomCommandsWaitingMax) return false
-    this.dispatch(entry, command)
+  send(socket: LocatedSocket, command: RoomCommand): boolean {
+    socket.located ??= this.enter(socket)
+    if (socket.located.waiting.length >= roomCommandsWaitingMax) return false
+    this.dispatch(socket.located, command)
     return true
   }
 
   /** The socket was closed. */
-  leave({ key, connection }: RoomSocket): void {
-    const entry = this.entries.get(roomName(key))
+  leave(socket: LocatedSocket): void {
+    const { connection, located: entry } = socket
+    socket.located = null
     if (!entry?.sockets.delete(connection.id)) return
     this.dispatch(entry, { type: 'disconnect', connectionId: connection.id })
     if (entry.sockets.size === 0) this.drop(entry)
@@ -125,21 +131,33 @@ export class RoomLocator {
     for (const entry of this.entries.values()) this.drop(entry)
   }
 
-  private dispatch(entry: Entry, command: RoomCommand): void {
+  private enter(socket: LocatedSocket): LocatedRoom {
+    const { key, connection } = socket
+    const name = roomName(key)
+    let entry = this.entries.get(name)
+    if (!entry) {
+      entry = { key, sockets: new Map(), location: 'here', waiting: [], attempts: 0, retry: null }
+      this.entries.set(name, entry)
+    }
+    entry.sockets.set(connection.id, socket)
+    return entry
+  }
+
+  private dispatch(entry: LocatedRoom, command: RoomCommand): void {
     const { key, location } = entry
     if (location === 'here') this.deps.receive(key, command)
     else if (location === null || location === 'leaving') entry.waiting.push(command)
     else if (!this.deps.forward(location.node, key, command)) this.locate(entry, [command])
   }
 
-  private resolveLocation(entry: Entry, location: RoomLocation): void {
+  private resolveLocation(entry: LocatedRoom, location: RoomLocation): void {
     entry.retry = null
     entry.location = location
     for (const command of entry.waiting.splice(0)) this.dispatch(entry, command)
   }
 
   /** Locates the room again. Every socket joins there before any other command is forwarded. */
-  private locate(entry: Entry, waiting: readonly RoomCommand[]): void {
+  private locate(entry: LocatedRoom, waiting: readonly RoomCommand[]): void {
     if (entry.location === null) {
       entry.waiting.push(...waiting)
       return
@@ -157,7 +175,7 @@ export class RoomLocator {
   }
 
   /** Retries with exponential backoff. The first attempt is immediate. */
-  private scheduleAttempt(entry: Entry): void {
+  private scheduleAttempt(entry: LocatedRoom): void {
     const owner = this.deps.takeOwner(entry.key)
     // Without a known owner this node tries to claim the room.
     const location: RoomLocation = owner === null ? 'here' : { node: owner }
@@ -169,12 +187,13 @@ export class RoomLocator {
     entry.retry = setTimeout(() => this.resolveLocation(entry, location), pauseMs)
   }
 
-  private drop(entry: Entry): void {
+  private drop(entry: LocatedRoom): void {
     if (entry.retry) clearTimeout(entry.retry)
+    for (const socket of entry.sockets.values()) socket.located = null
     this.entries.delete(roomName(entry.key))
   }
 }
 
-function giveUp({ sockets }: Entry): void {
+function giveUp({ sockets }: LocatedRoom): void {
   for (const { connection } of [...sockets.values()]) connection.close(closeCodes.restarting, 'UNAVAILABLE')
 }

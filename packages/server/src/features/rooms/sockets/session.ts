@@ -48,7 +48,7 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     private readonly key: RoomKey,
     private readonly deps: SessionDeps,
   ) {
-    this.socket = { connection, key, delivery: 'plain', answers: null, isSlow: false }
+    this.socket = { connection, key, delivery: 'plain', answers: null, located: null, isSlow: false }
     deps.localMembers.enter(this.socket)
   }
 

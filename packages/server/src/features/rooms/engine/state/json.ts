@@ -94,6 +94,12 @@ export interface Copied {
  * forbidden keys) and for nesting beyond the limit, counted from `depth`; `STATE_TOO_LARGE` above `bytesMax`.
  */
 export function copyJson(source: unknown, depth: number, bytesMax: number): Copied {
+  // The most frequent values, which are copies of themselves.
+  if (typeof source === 'boolean' || (Number.isFinite(source) && source !== 0)) {
+    const value = source as boolean | number
+    const bytes = scalarBytes(value)
+    if (bytes <= bytesMax) return { value, bytes }
+  }
   const open: object[] = []
   let bytes = 0
 
