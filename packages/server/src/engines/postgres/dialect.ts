@@ -169,6 +169,8 @@ export const postgresDialect: Dialect = {
   indexColumn: (column) => sql`${column} NULLS FIRST`,
   // An update of a field in an index writes to all indexes of the table, and a scan visits the rows anyway.
   coversBooleans: false,
+  indexNames: ({ namespace, name: table }) =>
+    sql`SELECT indexname AS name FROM pg_indexes WHERE schemaname = ${namespace} AND tablename = ${table}`,
   indexName: ({ namespace }, name) => sql`${ident(namespace)}.${ident(name)}`,
   rowKey: null,
   fromBoolean: (value) => value,

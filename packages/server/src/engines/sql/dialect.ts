@@ -98,6 +98,8 @@ export interface Dialect {
   readonly indexColumn: (column: SqlText) => SqlText
   /** Whether an index may end with boolean fields: they take a byte, and a condition on them then reads no row. */
   readonly coversBooleans: boolean
+  /** Selects the names of the indexes of a table as `name`. */
+  readonly indexNames: (table: TableRef) => SqlText
   /** Name of an index in statements other than its creation. */
   readonly indexName: (table: TableRef, name: string) => SqlText
   /** The engine's row key in a declared table, where reading by it is faster than by id; else null. */

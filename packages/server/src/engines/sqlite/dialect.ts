@@ -73,6 +73,7 @@ export const sqliteDialect: Dialect = {
   follow: null,
   indexColumn: (column) => column,
   coversBooleans: true,
+  indexNames: (table) => sql`SELECT name FROM pragma_index_list(${table.name})`,
   indexName: (_, name) => ident(name),
   rowKey: ident('_seq'),
   fromBoolean: (value) => (value ? 1 : 0),

@@ -38,9 +38,9 @@ export interface SchemaConflict {
   readonly accept?: readonly SqlText[]
 }
 
-/** A statement, and the fields of the index that it creates, if any. */
+/** A statement, and the index that it creates, if any. */
 export interface PlanStep extends SqlText {
-  readonly indexed?: readonly string[]
+  readonly indexed?: Pick<CoveringIndex, 'fields' | 'unique'>
 }
 
 export interface TablePlan {
@@ -88,7 +88,7 @@ function createIndex(table: Table, index: CoveringIndex, dialect: Dialect): Plan
   const own = dialect.own(table)
   const kind = unique ? sql`UNIQUE INDEX` : sql`INDEX`
   const over = join(own ? [own.column, ...terms] : terms, ', ')
-  return { ...sql`CREATE ${kind} IF NOT EXISTS ${ident(name)} ON ${dialect.target(table)} (${over})`, indexed: fields }
+  return { ...sql`CREATE ${kind} IF NOT EXISTS ${ident(name)} ON ${dialect.target(table)} (${over})`, indexed: index }
 }
 
 /** What the index of terms depends on; the other options are those of the searches. */
@@ -317,6 +317,18 @@ async function planIndexes(draft: Draft, known: TableDescription): Promise<void>
       conflicts.push(fills ? sharedDefault(table, index.fields) : shared(table, index.fields))
     } else steps.push(createIndex(table, index, dialect))
   }
+}
+
+/** Drops the indexes of a table that no migration has recorded. */
+export async function planStrays(
+  table: Table,
+  known: TableDescription,
+  reader: Reader,
+  dialect: Dialect,
+): Promise<SqlText[]> {
+  const found = await reader.all<{ name: string }>(dialect.indexNames(table))
+  const strays = found.filter(({ name }) => /^_(?:ix|uq)_/.test(name) && !Object.hasOwn(known.indexes, name))
+  return strays.map(({ name }) => sql`DROP INDEX IF EXISTS ${dialect.indexName(table, name)}`)
 }
 
 /** Whether several records have the same values of these fields, including defaults that the plan fills in. */

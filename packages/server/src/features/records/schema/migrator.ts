@@ -30,6 +30,7 @@ import {
   describe,
   extendPlan,
   type PlanStep,
+  planStrays,
   type SchemaConflict,
   type TableDescription,
 } from './migration-plan.ts'
@@ -114,9 +115,18 @@ interface Outcome {
   readonly conflicts: readonly SchemaConflict[]
   /** Tables with fields to compute again, which are indexed afterwards. */
   readonly stale: readonly Table[]
-  /** Statements that create the indexes which existing tables lack. */
-  readonly indexes: readonly SqlText[]
+  readonly ahead: IndexChanges
 }
+
+/** Changes of indexes that may be made ahead of a migration, since they constrain no record. */
+interface IndexChanges {
+  /** Statements that create the indexes which existing tables lack, without unique ones. */
+  readonly create: readonly SqlText[]
+  /** Statements that drop what a server that was killed has created ahead of a migration. */
+  readonly drop: readonly SqlText[]
+}
+
+const noIndexChanges: IndexChanges = { create: [], drop: [] }
 
 /** Migrates the tables of a namespace in `tx`. If it returns conflicts, the caller must roll back. */
 async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mode: Mode): Promise<Outcome> {
@@ -125,17 +135,21 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   const descriptions = descriptionsOf(namespace, dialect)
   const combined = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
-  if (known.get(combinedName) === combined) return { conflicts: [], stale: [], indexes: [] }
+  if (known.get(combinedName) === combined) return { conflicts: [], stale: [], ahead: noIndexChanges }
   if (!mode.isDryRun) await extendLog(tx, dialect, target, known)
   const conflicts: SchemaConflict[] = []
   const stale: Table[] = []
-  const indexes: SqlText[] = []
+  const create: SqlText[] = []
+  const drop: SqlText[] = []
   for (const table of tables) {
     const text = known.get(table.name)
     const before = text === undefined ? null : (JSON.parse(text) as TableDescription)
     const plan = before ? await extendPlan(table, before, tx, dialect) : createPlan(table, dialect)
     conflicts.push(...remaining(plan.conflicts, mode))
-    if (before) indexes.push(...plan.steps.filter(({ indexed }: PlanStep) => indexed))
+    if (before && mode.isDryRun) {
+      create.push(...plan.steps.filter(({ indexed }: PlanStep) => indexed && !indexed.unique))
+      drop.push(...(await planStrays(table, before, tx, dialect)))
+    }
     if (mode.isDryRun || conflicts.length > 0) continue
     const losses = plan.conflicts.flatMap(({ accept }) => accept ?? [])
     // Drop indexes and triggers that refer to a column before the column.
@@ -147,7 +161,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   }
   // Until no field is stale, the next start continues.
   if (!mode.isDryRun) await store(tx, descriptions, combinedName, stale.length === 0 ? combined : '')
-  return { conflicts, stale, indexes }
+  return { conflicts, stale, ahead: { create, drop } }
 }
 
 /** Computes the stale fields of a table of a namespace again. */
@@ -192,7 +206,7 @@ async function runStep(tx: Transaction, table: Table, step: PlanStep): Promise<v
   } catch (error) {
     const isOfIndex = error instanceof EngineError && (error.kind === 'unique' || error.kind === 'oversized')
     if (!isOfIndex || !step.indexed) throw error
-    throw new Rollback([conflictOf(table, step.indexed, error.kind as 'unique' | 'oversized')])
+    throw new Rollback([conflictOf(table, step.indexed.fields, error.kind as 'unique' | 'oversized')])
   }
 }
 
@@ -226,6 +240,17 @@ async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Prom
   }
 }
 
+/** Changes indexes outside of the migration, in which the creation of a large one would block the event loop. */
+async function changeAhead(database: Database, { create, drop }: IndexChanges): Promise<void> {
+  if (drop.length > 0) {
+    const dropAll = async (tx: Transaction): Promise<void> => {
+      for (const statement of drop) await tx.run(statement)
+    }
+    await database.write(dropAll, { isMigration: true })
+  }
+  if (create.length > 0) await database.buildIndexes(create)
+}
+
 const remaining = (conflicts: readonly SchemaConflict[], { accept }: Mode): SchemaConflict[] =>
   conflicts.filter((conflict) => !(accept && conflict.accept))
 
@@ -244,7 +269,7 @@ async function applyNamespace(tx: Transaction, dialect: Dialect, { tables }: Tar
     }
     if (!mode.isDryRun && conflicts.length === 0) await store(tx, descriptions, name, JSON.stringify(describe(table)))
   }
-  return { conflicts, stale: [], indexes: [] }
+  return { conflicts, stale: [], ahead: noIndexChanges }
 }
 
 export interface Schema {
@@ -274,10 +299,10 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
     apply: typeof applyTables,
     target: Target,
     mode: Mode,
-  ): Promise<Pick<Outcome, 'conflicts' | 'indexes'>> {
+  ): Promise<Pick<Outcome, 'conflicts' | 'ahead'>> {
     try {
       for (;;) {
-        const { stale, indexes } = await database.write(
+        const { stale, ahead } = await database.write(
           async (tx) => {
             const outcome = await apply(tx, database.dialect, target, mode)
             if (outcome.conflicts.length > 0) throw new Rollback(outcome.conflicts)
@@ -285,21 +310,21 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
           },
           { isMigration: true },
         )
-        if (stale.length === 0) return { conflicts: [], indexes }
+        if (stale.length === 0) return { conflicts: [], ahead }
         for (const table of stale) await recomputeTable(database, target, table)
       }
     } catch (error) {
-      if (error instanceof Rollback) return { conflicts: error.conflicts, indexes: [] }
+      if (error instanceof Rollback) return { conflicts: error.conflicts, ahead: noIndexChanges }
       throw error
     }
   }
 
-  /** `onIndexes` is called with the indexes that the tables of a database lack. */
+  /** `onAhead` is called with what may be changed ahead in a database. */
   async function applyAll(
     sql: Sql,
     namespaces: Namespaces,
     mode: Mode,
-    onIndexes?: (database: Database, indexes: readonly SqlText[]) => void,
+    onAhead?: (database: Database, ahead: IndexChanges) => void,
   ): Promise<SchemaConflict[]> {
     const conflicts: SchemaConflict[] = []
     for (const [name, { instance }] of namespaces) {
@@ -308,7 +333,7 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
       const apply = isApart ? applyNamespace : applyTables
       const outcome = await applyTo(database, apply, targetOf(namespaces, name), mode)
       conflicts.push(...outcome.conflicts)
-      if (outcome.indexes.length > 0) onIndexes?.(database, outcome.indexes)
+      onAhead?.(database, outcome.ahead)
     }
     return conflicts
   }
@@ -317,10 +342,10 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
     findConflicts: (sql, namespaces) => applyAll(sql, namespaces, { accept: false, isDryRun: true }),
     async migrate(sql, namespaces, { accept }) {
       // Check all databases before changing the first, so that a rejected start leaves all of them unchanged.
-      const lacking: (readonly [Database, readonly SqlText[]])[] = []
-      const conflicts = await applyAll(sql, namespaces, { accept, isDryRun: true }, (...one) => lacking.push(one))
+      const found: (readonly [Database, IndexChanges])[] = []
+      const conflicts = await applyAll(sql, namespaces, { accept, isDryRun: true }, (...one) => found.push(one))
       if (conflicts.length === 0) {
-        for (const [database, indexes] of lacking) await database.buildIndexes(indexes)
+        for (const [database, ahead] of found) await changeAhead(database, ahead)
         conflicts.push(...(await applyAll(sql, namespaces, { accept, isDryRun: false })))
       }
       if (conflicts.length > 0) throw new SchemaError(conflicts)
