@@ -2,7 +2,7 @@
  * Runs requests on nodes until their path is compiled: until then the compiler takes CPU of its own, and the code that
  * runs is slower. Four nodes spend that four times, on a quarter of the requests each.
  */
-import { readCpuSeconds, readThreadCpuSeconds } from '../setup/proc.ts'
+import { readGroupCpuSeconds, readGroupThreadCpuSeconds } from '../setup/proc.ts'
 
 /** Seconds of a round, for each node. */
 const roundSecondsPerNode = 2
@@ -19,35 +19,33 @@ interface Process {
   readonly pid: number
 }
 
-/** CPU seconds of all processes and of their compilers; null where the kernel does not report it. */
-function readCpu(processes: readonly Process[]): { readonly all: number; readonly compilers: number } | null {
-  let [all, compilers] = [0, 0]
-  for (const { pid } of processes) {
-    const own = readCpuSeconds(pid)
-    const compiler = readThreadCpuSeconds(pid, compilerThreads)
-    if (own === null || compiler === null) return null
-    all += own
-    compilers += compiler
-  }
-  return { all, compilers }
-}
+/** CPU seconds of all processes, and of their compilers; null where the kernel does not report it. */
+const readCpu = (pids: readonly number[]) => ({
+  all: readGroupCpuSeconds(pids),
+  compilers: readGroupThreadCpuSeconds(pids, compilerThreads),
+})
+
+type Cpu = ReturnType<typeof readCpu>
+
+/** The share of the compilers between two times; NaN where it is unknown. */
+const compilerShare = (before: Cpu, after: Cpu): number =>
+  (Number(after.compilers) - Number(before.compilers)) / (Number(after.all) - Number(before.all))
 
 /** Returns the rows that the rounds have added. */
 export async function warmUp(
   nodes: readonly Process[],
   run: (seconds: number) => Promise<{ readonly units: number; readonly rowsAdded: number }>,
 ): Promise<number> {
+  const pids = nodes.map(({ pid }) => pid)
   const seconds = roundSecondsPerNode * nodes.length
   let [units, rowsAdded] = [0, 0]
   for (let spent = 0; spent < secondsMax; spent += seconds) {
-    const before = readCpu(nodes)
+    const before = readCpu(pids)
     const round = await run(seconds)
-    const after = readCpu(nodes)
     units += round.units
     rowsAdded += round.rowsAdded
-    const compiled =
-      before === null || after === null ? 0 : (after.compilers - before.compilers) / (after.all - before.all)
-    if (units >= unitsPerNodeMin * nodes.length && compiled <= compilerShareMax) break
+    const isCompiling = compilerShare(before, readCpu(pids)) > compilerShareMax
+    if (units >= unitsPerNodeMin * nodes.length && !isCompiling) break
   }
   return rowsAdded
 }

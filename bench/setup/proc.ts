@@ -20,11 +20,16 @@ export function readCpuSeconds(pid: number): number | null {
 }
 
 /** CPU seconds of several processes; null when one of them is unknown. */
-export const readGroupCpuSeconds = (pids: readonly number[]): number | null =>
-  pids.map(readCpuSeconds).reduce((sum, seconds) => (sum === null || seconds === null ? null : sum + seconds), 0)
+export const readGroupCpuSeconds = (pids: readonly number[]): number | null => sumOrNull(pids.map(readCpuSeconds))
 
-/** The same of the threads of a process that have a name. A thread that has ended is not counted. */
-export function readThreadCpuSeconds(pid: number, name: string): number | null {
+const sumOrNull = (figures: readonly (number | null)[]): number | null =>
+  figures.reduce((sum, figure) => (sum === null || figure === null ? null : sum + figure), 0)
+
+/** The same of the threads that have a name. A thread that has ended is not counted. */
+export const readGroupThreadCpuSeconds = (pids: readonly number[], name: string): number | null =>
+  sumOrNull(pids.map((pid) => readThreadCpuSeconds(pid, name)))
+
+function readThreadCpuSeconds(pid: number, name: string): number | null {
   const list = readOrNull(`/proc/${pid}/stat`) === null ? null : readdirSync(`/proc/${pid}/task`)
   if (list === null) return null
   const named = list.filter((thread) => readOrNull(`/proc/${pid}/task/${thread}/comm`)?.trim() === name)

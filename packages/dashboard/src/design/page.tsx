@@ -78,9 +78,17 @@ export const Card = ({
   </section>
 )
 
+export type Fact = readonly [name: string, value: ReactNode]
+
+interface FactsProps {
+  readonly facts: readonly Fact[]
+  /** The style of another layout. */
+  readonly className?: string
+}
+
 /** Names and values, one pair per line. */
-export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) => (
-  <dl className="facts">
+export const Facts = ({ facts, className = 'facts' }: FactsProps) => (
+  <dl className={className}>
     {facts.map(([name, value]) => (
       <div key={name}>
         <dt>{name}</dt>

@@ -1,7 +1,6 @@
 /**
  * Building blocks of the configuration's schemas, shared by several sections.
  */
-
 import { z } from 'zod'
 import type { Rule } from '../access/definition.ts'
 import { parseByteSize } from '../base/text/bytes.ts'

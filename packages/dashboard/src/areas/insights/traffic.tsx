@@ -1,13 +1,11 @@
 /** Requests over time, and the endpoints that receive most of them. */
-
 import { useUrlState } from '../../app/url-state.ts'
 import { BarChart } from '../../design/chart/bar-chart.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
-import { Card, Toolbar } from '../../design/page.tsx'
+import { Card, type Fact, Facts, Toolbar } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
-import { type Figure, Figures } from './figures.tsx'
 import { barsOf, formatTimeOf, RangeSelect, rangeOf } from './range.tsx'
 import { type Traffic, useTraffic } from './requests.ts'
 
@@ -69,7 +67,7 @@ export function TrafficView() {
 
 function Summary({ summary }: { readonly summary: Traffic['summary'] }) {
   const { totalRequests, totalErrors, avgLatency, uniqueUsers } = summary
-  const figures: readonly Figure[] = [
+  const figures: readonly Fact[] = [
     ['Requests', totalRequests.toLocaleString('en')],
     [
       'Errors',
@@ -78,5 +76,5 @@ function Summary({ summary }: { readonly summary: Traffic['summary'] }) {
     ['Average', formatMs(avgLatency)],
     ['Signed-in users', uniqueUsers.toLocaleString('en')],
   ]
-  return <Figures figures={figures} />
+  return <Facts facts={figures} className="insights-figures" />
 }

@@ -4,7 +4,7 @@ import { EmptyState } from '../../design/empty-state.tsx'
 import { ErrorNote } from '../../design/error-note.tsx'
 import { formatBytes, formatCount } from '../../design/format/number.ts'
 import { formatAge, formatTime } from '../../design/format-time.ts'
-import { Card, Page } from '../../design/page.tsx'
+import { Card, type Fact, Facts, Page } from '../../design/page.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { type Column, Table } from '../../design/table.tsx'
 import { LiveTabs } from './live-tabs.tsx'
@@ -101,7 +101,7 @@ export function Connections() {
 function Totals({ nodes }: { readonly nodes: readonly ServerNode[] }) {
   const sum = (measure: (node: ServerNode) => number): string =>
     formatCount(nodes.reduce((total, node) => total + measure(node), 0))
-  const totals: readonly (readonly [name: string, count: string])[] = [
+  const totals: readonly Fact[] = [
     ['Open sockets', sum(({ sockets }) => sockets.open)],
     ['Signing in', sum(({ sockets }) => sockets.pending)],
     ['Subscriptions', sum(({ subscriptions }) => subscriptions.subscriptions)],
@@ -109,16 +109,7 @@ function Totals({ nodes }: { readonly nodes: readonly ServerNode[] }) {
     ['Paused', sum(({ subscriptions }) => subscriptions.paused)],
     ['In rooms', sum(({ rooms }) => rooms.connections)],
   ]
-  return (
-    <dl className="live-totals">
-      {totals.map(([name, count]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{count}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Facts facts={totals} className="live-totals" />
 }
 
 const subscribing = `const list = plinth.db('shared').posts.sort('title').live()

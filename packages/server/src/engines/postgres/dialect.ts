@@ -7,6 +7,7 @@ import type { Dialect, ManyColumn, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
 import { postgresTableStorage } from '../table-storage/postgres.ts'
 import { postgresTermIndex } from '../term-index/postgres.ts'
+import { arrayHeadBytes } from './wire/array-parameter.ts'
 
 export const instanceColumn = ident('_instance')
 const searchColumnName = ident('_search')
@@ -65,9 +66,6 @@ function storedMany({ type, isShared = false }: ManyColumn): string {
   const value = isShared ? `?::${sent}` : `unnest(?::${sent}[])`
   return sent === stored ? value : `${value}::${stored}`
 }
-
-/** Header of an array's binary form; each element is preceded by its length. */
-const arrayHeadBytes = 20
 
 /** The elements of a `real[]` in binary form, as little-endian floats. */
 function floatsOf(array: unknown): Uint8Array {

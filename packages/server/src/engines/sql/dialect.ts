@@ -183,10 +183,6 @@ export interface Dialect {
 }
 
 /**
- * A snapshot of a log, stored as text: the rows visible to one statement. Rows committed later, in any order, are
- * outside it, so a reader that moves from snapshot to snapshot misses nothing.
- */
-/**
  * A position in a log: within the batch of the rows that are beyond `from` and within `to`, after number `seq`; between
  * two batches where both are the same.
  */
@@ -196,6 +192,10 @@ export interface BatchPosition {
   readonly seq: number
 }
 
+/**
+ * A snapshot of a log, stored as text: the rows visible to one statement. Rows committed later, in any order, are
+ * outside it, so a reader that moves from snapshot to snapshot misses nothing.
+ */
 export interface LogView {
   /** The snapshot of the current statement. */
   readonly snapshot: (log: TableRef) => SqlText

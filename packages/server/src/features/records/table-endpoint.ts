@@ -1,5 +1,4 @@
 /** What the endpoints of a table have in common: paths, scopes, and the table that the path of a request names. */
-
 import { z } from '../../base/schemas/z.ts'
 import { isJsonObject } from '../../base/text/json.ts'
 import type { Call, Params } from '../../http/endpoint.ts'

@@ -1,5 +1,4 @@
 /** What each table takes on disk: its records, its indexes, and what searches read. */
-
 import { Link } from 'wouter'
 import {
   formatRows,
@@ -15,10 +14,9 @@ import { EmptyState } from '../../../design/empty-state.tsx'
 import { ErrorNote } from '../../../design/error-note.tsx'
 import { formatCount } from '../../../design/format/number.ts'
 import { formatTime } from '../../../design/format-time.ts'
-import { Card } from '../../../design/page.tsx'
+import { Card, type Fact, Facts } from '../../../design/page.tsx'
 import { Skeleton } from '../../../design/skeleton.tsx'
 import { type Column, Table } from '../../../design/table.tsx'
-import { type Figure, Figures } from '../figures.tsx'
 import { Parts } from './parts.tsx'
 import { type Share, ShareBar, ShareLegend, shareKinds } from './share-bar.tsx'
 
@@ -121,13 +119,13 @@ const schemaPath = ({ namespace, table, isPerInstance }: TableUsage): string =>
 
 function Summary({ tables }: { readonly tables: readonly StoredUsage[] }) {
   const sum = (of: (stored: StoredTable) => Measure): Measure => sumOf(tables.map(({ stored }) => of(stored)))
-  const figures: readonly Figure[] = [
+  const figures: readonly Fact[] = [
     ['Tables', formatCount(tables.length)],
     ['Rows', formatRows(sum(({ rows }) => rows))],
     ['Records', formatSize(sum(({ bytes }) => bytes))],
     ['Indexes', formatSize(sum(indexBytesOf))],
   ]
-  return <Figures figures={figures} />
+  return <Facts facts={figures} className="insights-figures" />
 }
 
 /** How the numbers were found, and what is not among them. */

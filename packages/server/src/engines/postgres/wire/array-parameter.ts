@@ -38,8 +38,9 @@ const boolean: ElementType<boolean> = {
 /** By `typeof`. */
 const elementTypes = { string: text, number: float, boolean } as const
 
-/** Dimensions, whether there are nulls, type; length and lower bound of the only dimension. */
-const headBytes = 20
+/** Of an array's binary form: dimensions, whether there are nulls, type; length and lower bound of the only dimension. */
+export const arrayHeadBytes = 20
+/** Of an element, before it. */
 const lengthBytes = 4
 
 export class ArrayParameter {
@@ -49,7 +50,7 @@ export class ArrayParameter {
   ) {}
 
   get bytesMax(): number {
-    let bytes = headBytes + lengthBytes * this.values.length
+    let bytes = arrayHeadBytes + lengthBytes * this.values.length
     for (const value of this.values) if (value !== null) bytes += this.element.bytesMax(value)
     return bytes
   }

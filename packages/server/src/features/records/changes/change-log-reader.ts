@@ -216,8 +216,8 @@ export function createChangeLogReader(deps: ChangeLogReaderDeps): ChangeLogReade
     return database.all<LogRow>(
       sql`WITH found AS (SELECT seq, ${bytesOf} AS bytes, ${changesIn} AS changes FROM ${from} WHERE ${condition}
           ORDER BY seq LIMIT ${changes}),
-        sums AS (SELECT seq, sum(bytes) OVER sofar AS bytes, sum(changes) OVER sofar AS changes FROM found
-          WINDOW sofar AS (ORDER BY seq)),
+        sums AS (SELECT seq, sum(bytes) OVER running AS bytes, sum(changes) OVER running AS changes FROM found
+          WINDOW running AS (ORDER BY seq)),
         cut AS (SELECT min(seq) AS seq FROM sums WHERE bytes >= ${bytes} OR changes >= ${changes})
       SELECT ${columns}, ${logView.snapshot(log)} AS snapshot, (SELECT seq FROM cut) AS cut FROM ${from}
       WHERE ${condition} AND seq <= coalesce((SELECT seq FROM cut), 9223372036854775807) ORDER BY seq LIMIT ${changes}`,

@@ -90,13 +90,21 @@ class InsertEntry implements Append {
   }
 }
 
+/** The parts of all statements: before the columns of the log, and the key of the row with an id, up to that. */
+function createParts(table: TableRef, dialect: Dialect): { readonly head: string; readonly key: string } {
+  return {
+    head: sql`INSERT INTO ${dialect.target(changeLog(table))} `.text,
+    key: sql`(SELECT ${dialect.rowKey ?? ident('id')} FROM ${dialect.target(table)} WHERE "id" = `.text,
+  }
+}
+
 function createAppendInserts(table: TableRef, dialect: Dialect): AppendInserts {
   const log = changeLog(table)
+  const { head, key } = createParts(table, dialect)
   const number = sql`CAST(${dialect.logView.snapshot(log)} AS INTEGER)`
-  const key = sql`(SELECT ${dialect.rowKey ?? ident('id')} FROM ${dialect.target(table)} WHERE "id" = `.text
   const statementOf = (columns: string, values: string): string =>
     // The id of the entry stays empty: it is in the row.
-    `${sql`INSERT INTO ${dialect.target(log)} `.text}(${columns}at, request, "table", id, version, after, "row")
+    `${head}(${columns}at, request, "table", id, version, after, "row")
       VALUES (${values}?, ?, ?, '', ?, ?, ${key}?))`
   const statements: Statements = {
     table: table.name,
@@ -115,11 +123,9 @@ export interface ReferringAppends {
 }
 
 export function createReferringAppends(table: TableRef, dialect: Dialect): ReferringAppends {
-  const log = changeLog(table)
   const complete = createAppendChange(table, dialect)
   const inserts = createAppendInserts(table, dialect)
-  const key = sql`(SELECT ${dialect.rowKey ?? ident('id')} FROM ${dialect.target(table)} WHERE "id" = `.text
-  const head = sql`INSERT INTO ${dialect.target(log)} `.text
+  const { head, key } = createParts(table, dialect)
   const first = `${head}(at, request, "table", id, version, before, after, "row") VALUES (?, ?, ?, ?, ?, ?, ?, ${key}?))`
   return {
     inserts,

@@ -54,6 +54,9 @@ export interface TablePlan {
 const indexName = (table: Table, fields: readonly string[], unique: boolean): string =>
   `_${unique ? 'uq' : 'ix'}_${table.name.slice(0, 24)}_${fingerprint([table.name, ...fields].join('\n'))}`
 
+/** Matches the names of `indexName`. */
+const indexNamePattern = /^_(?:ix|uq)_/
+
 /** Declared indexes, one per unique field, and one per reference (used when the referenced record is deleted). */
 export function indexesOf(table: Table): CoveringIndex[] {
   const wanted = new Map<string, CoveringIndex>()
@@ -327,7 +330,7 @@ export async function planStrays(
   dialect: Dialect,
 ): Promise<SqlText[]> {
   const found = await reader.all<{ name: string }>(dialect.indexNames(table))
-  const strays = found.filter(({ name }) => /^_(?:ix|uq)_/.test(name) && !Object.hasOwn(known.indexes, name))
+  const strays = found.filter(({ name }) => indexNamePattern.test(name) && !Object.hasOwn(known.indexes, name))
   return strays.map(({ name }) => sql`DROP INDEX IF EXISTS ${dialect.indexName(table, name)}`)
 }
 

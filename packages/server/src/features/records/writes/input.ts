@@ -2,7 +2,6 @@
  * Parses the bodies of inserts and updates and validates them against a table, without the database. Errors name all
  * invalid fields at once. A field hidden from the caller gives the same error as one that does not exist.
  */
-
 import { datetimeMaxMs, findDatetime, formatDatetime } from '../../../base/text/datetime.ts'
 import { isJsonObject } from '../../../base/text/json.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'

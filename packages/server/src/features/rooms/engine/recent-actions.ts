@@ -12,7 +12,8 @@ const charsOf = ({ userId, actionType, payload, error, sentBy }: RecentAction): 
   userId.length + actionType.length + (payload?.length ?? 0) + (error?.length ?? 0) + (sentBy?.length ?? 0)
 
 export class RecentActions {
-  #actions: RecentAction[] = []
+  /** Null where one was dropped, up to `#first`. */
+  #actions: (RecentAction | null)[] = []
   /** Characters of each. */
   #sizes: number[] = []
   #first = 0
@@ -23,9 +24,12 @@ export class RecentActions {
     this.#actions.push(action)
     this.#sizes.push(chars)
     this.#chars += chars
-    while (this.#actions.length - this.#first > recentActionsMax || this.#chars > recentActionsCharsMax)
-      this.#chars -= this.#sizes[this.#first++] ?? 0
-    // Dropped ones are removed together: to remove them one by one would move all others each time.
+    while (this.#actions.length - this.#first > recentActionsMax || this.#chars > recentActionsCharsMax) {
+      this.#chars -= this.#sizes[this.#first] ?? 0
+      this.#actions[this.#first] = null
+      this.#first += 1
+    }
+    // Their places are removed together: to remove them one by one would move all others each time.
     if (this.#first < recentActionsMax) return
     this.#actions = this.#actions.slice(this.#first)
     this.#sizes = this.#sizes.slice(this.#first)
@@ -35,7 +39,7 @@ export class RecentActions {
   /** The latest ones that fit, oldest first. */
   latest(charsMax: number): RecentAction[] {
     let left = charsMax
-    const kept = this.#actions.slice(this.#first)
+    const kept = this.#actions.slice(this.#first) as RecentAction[]
     const from = kept.findLastIndex((action) => {
       left -= charsOf(action) + actionExtraChars
       return left < 0

@@ -28,6 +28,7 @@ import {
   type ViewPage,
 } from './ports.ts'
 import { Room, type RoomEnd, type RoomWorld } from './room.ts'
+import { withoutRooms } from './without-rooms.ts'
 
 /** A room that is in memory, or being loaded (`room` is null). */
 interface Entry {
@@ -59,18 +60,7 @@ export function createRoomEngine(deps: RoomsDeps): RoomEngine {
 class Engine implements RoomEngine {
   private readonly entries = new Map<string, Entry>()
   private dirty = new Set<Room>()
-  private readonly counts: EngineCounts = {
-    rooms: 0,
-    players: 0,
-    connections: 0,
-    actions: 0,
-    deltas: 0,
-    deltaBytes: 0,
-    saves: 0,
-    savedBytes: 0,
-    failedSaves: 0,
-    fencedSaves: 0,
-  }
+  private readonly counts: EngineCounts = { ...withoutRooms.stats }
   private readonly saveQueue: SaveQueue
   private readonly world: RoomWorld
   /** Monotonic times at which a drain aborts running handlers, and at which it ends. */

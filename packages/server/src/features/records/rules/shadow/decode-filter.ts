@@ -1,5 +1,4 @@
 /** Filters of a rule that has run in another process, from their JSON. */
-
 import { and, exists, field, not, or, where } from '../../../../access/filter.ts'
 import { isJsonObject } from '../../../../base/text/json.ts'
 
