@@ -38,7 +38,7 @@ const boolean: ElementType<boolean> = {
 /** By `typeof`. */
 const elementTypes = { string: text, number: float, boolean } as const
 
-/** Of an array's binary form: dimensions, whether there are nulls, type; length and lower bound of the only dimension. */
+/** Before the elements: dimensions, whether there are nulls, type; length and lower bound of the only dimension. */
 export const arrayHeadBytes = 20
 /** Of an element, before it. */
 const lengthBytes = 4
