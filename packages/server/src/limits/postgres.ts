@@ -62,10 +62,13 @@ export const statementAnswerMs = statementTimeoutMs + 5000
 export const postgresQuickPageBytes = 4 * MiB
 /** Maximum attempts of a transaction with serialization conflicts. */
 export const postgresRetriesMax = 10
-/** Maximum changes applied to a total before counting again is cheaper. */
+/** Maximum changes applied to a total before counting again is cheaper; a node keeps as many of a table. */
 export const followedChangesMax = 1000
 /** Maximum bytes of those changes: each has a record twice, and all arrive in one reply. */
 export const followedBytesMax = 4 * MiB
+/** Tables whose last changes a node keeps for its totals, and the bytes of each; without them a total reads its own. */
+export const followedTablesMax = 64
+export const followedKeptBytes = MiB
 /** Groups of writes that share a transaction at a time, per table: one commits while others read and write. */
 export const sharedGroupsMax = 4
 /** Writes of a group: more save little, and each waits for all. */

@@ -7,6 +7,7 @@ import type { Dialect, ManyColumn, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
 import { postgresTableStorage } from '../table-storage/postgres.ts'
 import { postgresTermIndex } from '../term-index/postgres.ts'
+import { isWithin, visibleIn } from './snapshots.ts'
 import { arrayHeadBytes } from './wire/array-parameter.ts'
 
 export const instanceColumn = ident('_instance')
@@ -146,23 +147,16 @@ export const postgresDialect: Dialect = {
   follow: {
     changesSince(log, table, snapshot, { limit, bytesMax }) {
       const unseen = postgresDialect.logView.beyond(snapshot)
-      const changes = sql`SELECT before, after FROM ${log} WHERE "table" = ${table} AND ${unseen} LIMIT ${limit}`
+      const changes = sql`SELECT before, after, xid::text::bigint AS position FROM ${log}
+        WHERE "table" = ${table} AND ${unseen} LIMIT ${limit}`
       // Lengths are known without the texts, which are not read if they exceed the bound.
       const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
       return sql`WITH unseen AS (${changes}), size AS (SELECT coalesce(sum(${bytes}), 0) <= ${bytesMax} AS fits FROM unseen)
         SELECT pg_current_snapshot()::text AS snapshot, fits,
-          (SELECT json_agg(json_build_array(before, after)) FROM unseen WHERE fits) AS changes FROM size`
+          (SELECT json_agg(json_build_array(before, after, position)) FROM unseen WHERE fits) AS changes FROM size`
     },
-    changesBetween(log, table, from, to, { limit, bytesMax }) {
-      const [first, second] = [sql`${from}::text::pg_snapshot`, sql`${to}::text::pg_snapshot`]
-      const isLater = sql`pg_visible_in_snapshot(xid, ${second})`
-      const changes = sql`SELECT before, after, ${isLater} AS later FROM ${log} WHERE "table" = ${table}
-        AND xid >= least(pg_snapshot_xmin(${first}), pg_snapshot_xmin(${second}))
-        AND pg_visible_in_snapshot(xid, ${first}) <> ${isLater} LIMIT ${limit}`
-      const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
-      return sql`WITH changed AS (${changes}), size AS (SELECT coalesce(sum(${bytes}), 0) <= ${bytesMax} AS fits FROM changed)
-        SELECT fits, (SELECT json_agg(json_build_array(before, after, later)) FROM changed WHERE fits) AS changes FROM size`
-    },
+    isWithin,
+    contents: visibleIn,
   },
   indexColumn: (column) => sql`${column} NULLS FIRST`,
   // An update of a field in an index writes to all indexes of the table, and a scan visits the rows anyway.

@@ -216,9 +216,9 @@ export interface LogView {
 
 export interface Follow {
   /**
-   * One row with `snapshot`, `changes` and `fits`. `changes` is a JSON array of `[before, after]`, or null for none:
-   * the table's log rows that this statement sees and the given snapshot did not, in any commit order, at most `limit`.
-   * If they exceed `bytesMax` bytes, `fits` is false and they are not sent.
+   * One row with `snapshot`, `changes` and `fits`. `changes` is a JSON array of `[before, after, position]`, or null
+   * for none: the table's log rows that this statement sees and the given snapshot did not, in any commit order, at
+   * most `limit`. If they exceed `bytesMax` bytes, `fits` is false and they are not sent.
    */
   readonly changesSince: (
     log: SqlText,
@@ -226,17 +226,10 @@ export interface Follow {
     snapshot: string,
     bounds: { limit: number; bytesMax: number },
   ) => SqlText
-  /**
-   * The same without `snapshot`, for the rows in exactly one of two snapshots: a JSON array of `[before, after,
-   * isLater]`, where `isLater` is true for rows in `to`.
-   */
-  readonly changesBetween: (
-    log: SqlText,
-    table: string,
-    from: string,
-    to: string,
-    bounds: { limit: number; bytesMax: number },
-  ) => SqlText
+  /** Whether everything in a snapshot is in another. */
+  readonly isWithin: (snapshot: string, other: string) => boolean
+  /** Whether a log row at a position is in a snapshot. */
+  readonly contents: (snapshot: string) => (position: number) => boolean
 }
 
 /**

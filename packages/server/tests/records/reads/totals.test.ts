@@ -55,11 +55,14 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
   let scans = 0
   /** Page reads of the table, without those of its change log. */
   let pages = 0
+  /** Reads of the changes since a snapshot. */
+  let logReads = 0
   let lastId = 0
 
   const watched = (database: Database): Database => {
     const note = <T extends SqlText>(query: T): T => {
       if (/count\(\*\)/.test(query.text)) scans += 1
+      if (/"_changes".* LIMIT/s.test(query.text)) logReads += 1
       return query
     }
     const notePage = (query: PageQuery): PageQuery => {
@@ -199,6 +202,26 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       expect(pages).toBe(1)
       expect(scans).toBe(1)
     }
+  })
+
+  test('[DB-COUNT-2] the totals of a table follow its writes together', async () => {
+    const numbers = Array.from({ length: 100 }, (_, at) => -at)
+    const totalsOf = async (): Promise<number[]> => {
+      const pages = await Promise.all(numbers.map((n) => request([['n', '==', n]], 1)))
+      return pages.map(({ total }) => total)
+    }
+    /** Writes that concern one of the totals; returns how often the log is read for all of them. */
+    const follow = async (count: number): Promise<number> => {
+      const before = await totalsOf()
+      await insert(count, numbers[7])
+      logReads = 0
+      expect(await totalsOf()).toEqual(before.map((total, at) => (at === 7 ? total + count : total)))
+      return logReads
+    }
+    expect(await follow(2)).toBeLessThan(numbers.length / 2)
+    // More than is followed: they are counted again.
+    await follow(1500)
+    expect(await follow(2)).toBeLessThan(numbers.length / 2)
   })
 
   test('[DB-COUNT-2] a failed count is retried by the next request', async () => {

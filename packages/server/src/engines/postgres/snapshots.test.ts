@@ -1,0 +1,23 @@
+import { describe, expect, test } from 'bun:test'
+import { isWithin, visibleIn } from './snapshots.ts'
+
+describe('snapshots', () => {
+  test('contain the transactions that had ended', () => {
+    const visible = [99, 100, 101, 102, 103, 104].filter(visibleIn('100:104:100,102'))
+    expect(visible).toEqual([99, 101, 103])
+    expect([103, 104].filter(visibleIn('104:104:'))).toEqual([103])
+  })
+
+  test('contain earlier ones', () => {
+    const inOrder = ['100:101:100', '100:104:100,102', '102:104:102', '104:104:', '105:106:105', '106:106:']
+    for (const [at, earlier] of inOrder.entries()) {
+      for (const later of inOrder.slice(at)) expect(isWithin(earlier, later)).toBe(true)
+      for (const before of inOrder.slice(0, at)) expect(isWithin(earlier, before)).toBe(false)
+    }
+  })
+
+  test('of different histories do not contain each other', () => {
+    expect(isWithin('100:104:100', '102:104:102')).toBe(false)
+    expect(isWithin('102:104:102', '100:104:100')).toBe(false)
+  })
+})
