@@ -52,12 +52,12 @@ export interface PageQuery {
   /** The caller's key (`callerKey`): reader threads are shared fairly between callers. */
   readonly caller?: string
   /** A scalar sub-select, read from the same snapshot as the rows; not read where `onRead` is called. */
-  readonly scalar?: SqlText
+  readonly scalar?: SqlText | undefined
   /**
-   * Called with the rows in the tick of the event loop that reads them, so that what the process knows in that tick is
-   * of their snapshot. Only called where this process is the only writer and the page is read on the main thread.
+   * Called with the page in the tick of the event loop that reads it, so that what the process knows in that tick is of
+   * its snapshot. Only called where this process is the only writer and the page is read on the main thread.
    */
-  readonly onRead?: (rows: readonly unknown[]) => void
+  readonly onRead?: ((page: ReadRows<unknown>) => void) | undefined
 }
 
 export interface PageRows<Row> {
@@ -69,6 +69,9 @@ export interface PageRows<Row> {
   /** Null if it was not requested, or if `onRead` was called instead. */
   readonly scalar: unknown
 }
+
+/** The rows of one page, or of several. */
+export type ReadRows<Row> = Omit<PageRows<Row>, 'scalar'>
 
 /** ` ORDER BY … LIMIT … OFFSET …` */
 export const windowOf = ({ order, limit, offset }: PageQuery): SqlText =>

@@ -52,7 +52,7 @@ class StandIn implements Database {
 
   #read<Row>(query: PageQuery, bytesMax: number): PageRows<Row> {
     const some = this.connection.some(plainPage(query), bytesMax)
-    query.onRead?.(some.rows)
+    query.onRead?.(some)
     const { scalar, onRead } = query
     return { ...some, scalar: scalar && !onRead ? readScalar(this.connection, scalar) : null } as PageRows<Row>
   }

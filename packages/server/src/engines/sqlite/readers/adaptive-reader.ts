@@ -186,7 +186,7 @@ export function createAdaptiveReader(
       )
       learn(pace, start)
       if (some.isCut) return null
-      onRead?.(some.rows)
+      onRead?.(some)
       if (!scalarQuery || !scalarPace) return { ...some, scalar: null }
       const scalarStart = time.start()
       const value = connection.all(scalarQuery)[0]?.value

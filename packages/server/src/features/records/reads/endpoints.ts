@@ -196,9 +196,9 @@ export function createReadEndpoints({ resolve, aggregates, ...listDeps }: ReadEn
       query: listQuery,
       replies: { 200: { description: 'A page of records', schema: page } },
       errors: [404],
-      handle: async (call) =>
-        explained(await resolve(call), call.query, (table) =>
-          list(table, call.query, { ...listDeps, admit: call.admit }),
+      handle: (call) =>
+        withTable(resolve(call), (table) =>
+          explained(table, call.query, (read) => list(read, call.query, { ...listDeps, admit: call.admit })),
         ),
     }),
     endpoint({

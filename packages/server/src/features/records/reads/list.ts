@@ -5,12 +5,12 @@
 
 import { required } from '../../../access/check.ts'
 import { currentTrace } from '../../../base/tracing/request-trace.ts'
-import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
+import type { PageQuery, PageRows, ReadRows } from '../../../engines/sql/page-query.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
-import { cursorCharsMax } from '../../../limits/api.ts'
+import { cursorCharsMax, quickResponseBytes } from '../../../limits/api.ts'
 import {
   type CursorDirection,
   formatCursor,
@@ -98,7 +98,7 @@ const isFiltered = ({ filter, filters, orFilter, orFilters }: ListQuery): boolea
  * Lists in the paging mode that the parameters select. Throws 400 naming the parameter, 401/403 if the read rule denies
  * every row. A list that no index serves waits for its admission.
  */
-export async function list(call: TableCall, query: ListQuery, deps: ListDeps): Promise<Reply> {
+export function list(call: TableCall, query: ListQuery, deps: ListDeps): Promise<Reply> {
   const byCursor = query.after !== undefined || query.before !== undefined
   if (byCursor && (query.page !== undefined || query.offset !== undefined))
     throw badRequest('page and offset cannot be combined with after and before')
@@ -106,12 +106,15 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
   const selection = parseSelection(call, query)
   if (currentTrace()) deps.samples?.add(call, selection.condition, selection.sort)
   const window = windowOf(query)
-  if (scansTable(call.table, selection, isFiltered(query))) await deps.admit?.()
-  // A check does not cover the total.
-  if (selection.checked) return listFrom(call, selection, window.limit, 'after', '', deps)
-  if (query.after !== undefined) return listFrom(call, selection, window.limit, 'after', query.after, deps)
-  if (query.before !== undefined) return listFrom(call, selection, window.limit, 'before', query.before, deps)
-  return listPage(call, selection, window, deps)
+  const read = (): Promise<Reply> => {
+    // A check does not cover the total.
+    if (selection.checked) return listFrom(call, selection, window.limit, 'after', '', deps)
+    if (query.after !== undefined) return listFrom(call, selection, window.limit, 'after', query.after, deps)
+    if (query.before !== undefined) return listFrom(call, selection, window.limit, 'before', query.before, deps)
+    return listPage(call, selection, window, deps)
+  }
+  const admitted = scansTable(call.table, selection, isFiltered(query)) ? deps.admit?.() : undefined
+  return admitted ? admitted.then(read) : read()
 }
 
 const orders = new WeakMap<TableRows, WeakMap<Sort, SqlText>>()
@@ -129,34 +132,48 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
   const { condition, sort, reader, nearby } = selection
   const { limit, offset, page } = window
   const order = orderOf(call, sort)
-  const queryOf = (one: Expr): PageQuery => {
+  const queryOf = (one: Expr, scalar: PageQuery['scalar'], onRead: PageQuery['onRead']): PageQuery => {
     const visited = call.backEnd.visited(one, call.table)
-    return pageQuery(call, reader, conditionsOf(call, one), { order, limit, offset, visited })
+    return pageQuery(call, reader, conditionsOf(call, one), { order, limit, offset, visited, scalar, onRead })
   }
   const nearest = { table: call.table, condition, sort, position: null, limit }
-  const envelopeWith =
-    (total: number) =>
-    (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
-      const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
-      return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
-    }
-  return respondWithList(call, selection, limits, async (read) => {
+  const writerWith = (total: number): PageWriter =>
+    writerOf(
+      reader,
+      (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
+        const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
+        return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
+      },
+      nearby,
+    )
+  return respondWithList(call, selection, limits, async (read, write) => {
     for (let attempt = 0; ; attempt++) {
-      const moment = totals.atPage(call, condition, attempt)
-      const found = await readNearest(nearest, (one) => read({ ...queryOf(one), ...moment.read }))
-      if (!found) return null
-      const total = await moment.find(found.scalar)
-      if (total !== null) return { found, writer: writerOf(reader, envelopeWith(total), nearby) }
+      const { scalar, onRead: totalOnRead, find } = totals.atPage(call, condition, attempt)
+      let reply: Written | null = null
+      const onRead = (page: ReadRows<unknown>): void => {
+        const total = totalOnRead?.() ?? null
+        if (total !== null && isWrittenAtOnce(selection, page)) reply = write(page as never, writerWith(total))
+      }
+      const found = await readNearest(nearest, (one) => read(queryOf(one, scalar, totalOnRead && onRead)))
+      if (reply || !found) return reply
+      const total = await find(found.scalar)
+      if (total !== null) return write(found, writerWith(total))
     }
   })
 }
 
-type ListedRows<Row> = Omit<PageRows<Row>, 'scalar'>
+/** Whether a page is written in the tick that reads it, while its rows are in the processor's caches. */
+const isWrittenAtOnce = ({ included, nearby }: Selection, { bytes }: ReadRows<unknown>): boolean =>
+  included.length === 0 && nearby.size === 0 && bytes <= quickResponseBytes
 
-/** Reads the rows of the response; null if they are too large to be read in one step. */
+/** A response; null if something of it is too large to be read in one step. */
+type Written = Reply | Promise<Reply | null>
+
+/** Reads the rows of the response and writes it. */
 type ReadList = <Row>(
   read: (query: PageQuery) => Promise<PageRows<Row> | null>,
-) => Promise<{ readonly found: ListedRows<Row>; readonly writer: PageWriter } | null>
+  write: (found: ReadRows<Row>, writer: PageWriter) => Written,
+) => Promise<Reply | null>
 
 function respondWithList(
   call: TableCall,
@@ -164,15 +181,14 @@ function respondWithList(
   limits: ResponseLimits,
   readList: ReadList,
 ): Promise<Reply> {
-  const respond: Respond = async (read, isLarge) => {
-    const list = await readList(read)
-    if (!list || included.length === 0) return list && pageReply(list.found, list.writer, limits)
-    return pageWithIncluded({ call, reader, included }, list.found, list.writer, { read, isLarge, limits })
-  }
-  const encode = async (read: ReadEncodedPage): Promise<Reply | null> => {
-    const list = await readList(read)
-    return list && encodedReply(list.found, list.writer, limits)
-  }
+  const respond: Respond = (read, isLarge) =>
+    readList(read, (found: ReadRows<RecordRow>, writer) =>
+      included.length === 0
+        ? pageReply(found, writer, limits)
+        : pageWithIncluded({ call, reader, included }, found, writer, { read, isLarge, limits }),
+    )
+  const encode = (read: ReadEncodedPage): Promise<Reply | null> =>
+    readList(read, (found, writer) => encodedReply(found, writer, limits))
   const isEncodable = reader.isEncodable && included.length === 0 && nearby.size === 0
   return respondWithPage(call, limits, respond, isEncodable ? encode : null)
 }
@@ -221,7 +237,9 @@ async function readSegments<Row>(
   read: (query: PageQuery) => Promise<PageRows<Row> | null>,
   queries: readonly PageQuery[],
   limit: number,
-): Promise<ListedRows<Row> | null> {
+): Promise<ReadRows<Row> | null> {
+  const [first] = queries
+  if (first && queries.length === 1) return read(first)
   const rows: Row[] = []
   let bytes = 0
   for (const query of queries) {
@@ -249,25 +267,37 @@ async function listFrom(
   const walk = direction === 'after' ? sort : reverseSort(sort)
   const segments = position ? segmentsAfter(call.backEnd, call.table, walk, position) : [null]
   const order = orderOf(call, walk)
-  const queriesOf = (one: Expr): readonly PageQuery[] => {
+  const queriesOf = (one: Expr, onRead: PageQuery['onRead']): readonly PageQuery[] => {
     const conditions = [...(found ? [found.condition] : []), ...conditionsOf(call, one)]
     const visited = found ? found.visited : call.backEnd.visited(one, call.table)
     return segments.map((segment) =>
-      pageQuery(call, reader, segment ? [...conditions, segment] : conditions, { order, limit, offset: 0, visited }),
+      pageQuery(call, reader, segment ? [...conditions, segment] : conditions, {
+        order,
+        limit: limit + 1,
+        offset: 0,
+        visited,
+        onRead: segments.length === 1 ? onRead : undefined,
+      }),
     )
   }
   // One extra row shows whether there are more.
   const nearest = { table: call.table, condition, sort: walk, position, limit: limit + 1 }
-  return respondWithList(call, selection, limits, async (read) => {
-    const found = await readNearest(nearest, (one) => readSegments(read, queriesOf(one), limit + 1))
-    if (!found) return null
-    const hasMore = found.rows.length > limit
-    if (hasMore) found.rows.pop()
+  const takeRest = ({ rows }: ReadRows<unknown>): PageWriter => {
+    const hasMore = rows.length > limit
+    if (hasMore) rows.pop()
     const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
       const next = last ? cursorOf(call, sort, direction, last) : cursor
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
-    return { found, writer: writerOf(reader, envelope, nearby, direction === 'before', checked) }
+    return writerOf(reader, envelope, nearby, direction === 'before', checked)
+  }
+  return respondWithList(call, selection, limits, async (read, write) => {
+    let reply: Written | null = null
+    const onRead = (page: ReadRows<unknown>): void => {
+      if (isWrittenAtOnce(selection, page)) reply = write(page as never, takeRest(page))
+    }
+    const found = await readNearest(nearest, (one) => readSegments(read, queriesOf(one, onRead), limit + 1))
+    return reply ?? (found && write(found, takeRest(found)))
   })
 }

@@ -37,20 +37,30 @@ export interface Nearest {
   readonly limit: number
 }
 
+type NearestPage = Pick<PageRows<unknown>, 'rows' | 'isCut'>
+
 /** The page of a list, with as much of it as a response takes; null if `read` returned null. */
-export async function readNearest<Page extends Pick<PageRows<unknown>, 'rows' | 'isCut'>>(
-  { table, condition, sort, position, limit }: Nearest,
+export function readNearest<Page extends NearestPage>(
+  nearest: Nearest,
   read: (condition: Expr) => Promise<Page | null>,
 ): Promise<Page | null> {
-  const [first] = sort
-  if (!first?.from || first.descending || !table.fields.get(first.field)?.index) return read(condition)
-  const { circle } = first.from
+  const [first] = nearest.sort
+  if (!first?.from || first.descending || !nearest.table.fields.get(first.field)?.index) return read(nearest.condition)
+  return readInCircles(nearest, first.field, first.from.circle, read)
+}
+
+async function readInCircles<Page extends NearestPage>(
+  { condition, position, limit }: Nearest,
+  field: string,
+  circle: Circle,
+  read: (condition: Expr) => Promise<Page | null>,
+): Promise<Page | null> {
   const { center, most } = circle
   const [start] = position ?? []
   let meters = Math.max(firstMeters, typeof start === 'number' ? metersOf(start) * 2 : 0)
   while (circleAround(center, meters * narrowerLeast).most < most) {
     const area = circleAround(center, meters)
-    const page = await read(narrowed(condition, circle, { kind: 'geo', field: first.field, area }))
+    const page = await read(narrowed(condition, circle, { kind: 'geo', field, area }))
     if (!page || page.isCut || page.rows.length >= limit) return page
     meters *= growthAfter(page.rows.length, limit)
   }

@@ -4,7 +4,7 @@
  */
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import { type EncodedRow, encodeRows } from '../../../engines/sql/encoded-rows.ts'
-import type { PageRows } from '../../../engines/sql/page-query.ts'
+import type { ReadRows } from '../../../engines/sql/page-query.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { versionTag } from '../../../http/replies/etags.ts'
 import { itemBytesMax, itemsReply, type ResponseLimits, serializeItems } from '../../../http/replies/large-responses.ts'
@@ -97,10 +97,12 @@ function slicedReply(
   return itemsReply('{"items":[', inOrder([...texts], writer), `],${tail}`)
 }
 
-type Found = Pick<PageRows<RecordRow>, 'rows' | 'bytes' | 'isCut'>
-
-/** The response with a page; rows are in the order they were read. */
-export async function pageReply(found: Found, writer: PageWriter, limits: ResponseLimits): Promise<Reply> {
+/** The response with a page; rows are in the order they were read. A small page is written before it returns. */
+export function pageReply(
+  found: ReadRows<RecordRow>,
+  writer: PageWriter,
+  limits: ResponseLimits,
+): Reply | Promise<Reply> {
   const { rows } = found
   const { item } = writer
   const versions = writer.takeVersion && readVersions(rows, writer.takeVersion)
@@ -114,20 +116,22 @@ export async function pageReply(found: Found, writer: PageWriter, limits: Respon
       ...writer.envelope(items.length, records.at(-1) ?? null, false),
     })
     if (items.length === 0 || fits(text, bytesMax)) return tagged(text)
-    const { texts, isCut } = await serializeItems(items, JSON.stringify, itemBytesMax(bytesMax))
-    return slicedReply(writer, texts, versions, records[texts.length - 1] ?? null, isCut)
+    return serializeItems(items, JSON.stringify, itemBytesMax(bytesMax)).then(({ texts, isCut }) =>
+      slicedReply(writer, texts, versions, records[texts.length - 1] ?? null, isCut),
+    )
   }
-  const { texts, isCut } = await serializeItems(rows, writer.text, itemBytesMax(bytesMax))
-  const last = rows[texts.length - 1]
-  return slicedReply(writer, texts, versions, last ? writer.record(last) : null, isCut || found.isCut)
+  return serializeItems(rows, writer.text, itemBytesMax(bytesMax)).then(({ texts, isCut }) => {
+    const last = rows[texts.length - 1]
+    return slicedReply(writer, texts, versions, last ? writer.record(last) : null, isCut || found.isCut)
+  })
 }
 
 /** The response with a page of rows as the engine received them, of which only the last becomes a record. */
-export async function encodedReply(
-  { rows, bytes }: Pick<PageRows<EncodedRow>, 'rows' | 'bytes'>,
+export function encodedReply(
+  { rows, bytes }: Pick<ReadRows<EncodedRow>, 'rows' | 'bytes'>,
   writer: PageWriter,
   limits: ResponseLimits,
-): Promise<Reply> {
+): Reply | Promise<Reply> {
   if (bytes <= quickResponseBytes) {
     const last = rows.at(-1)
     const envelope = writer.envelope(rows.length, last ? writer.record(last.decode()) : null, false)

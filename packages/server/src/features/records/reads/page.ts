@@ -56,11 +56,13 @@ export const pageQuery = (
     limit,
     offset,
     visited = null,
-  }: Pick<PageQuery, 'order' | 'limit' | 'offset' | 'visited'> & { readonly joins?: SqlText },
+    scalar,
+    onRead,
+  }: Pick<PageQuery, 'order' | 'limit' | 'offset' | 'visited' | 'scalar' | 'onRead'> & { readonly joins?: SqlText },
 ): PageQuery => {
   const where = conditions.length === 0 ? nothing : sql` WHERE ${join(conditions, ' AND ')}`
   const source = sql` FROM ${rows.from}${joins}${where}`
-  return { list, source, order, limit, offset, key, keyChars, visited, caller: callerKey(caller) }
+  return { list, source, order, limit, offset, key, keyChars, visited, caller: callerKey(caller), scalar, onRead }
 }
 
 const nothing = sql``

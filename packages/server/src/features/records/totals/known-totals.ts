@@ -6,7 +6,9 @@ import type { TableCall } from '../resolve-table.ts'
 /** The total as of the snapshot of a page. */
 export interface PageTotal {
   /** What to read together with the page. */
-  readonly read: { readonly scalar?: SqlText; readonly onRead?: () => void }
+  readonly scalar?: SqlText
+  /** To be called in the tick that reads the page, see `PageQuery`. The total if it is known then. */
+  readonly onRead?: () => number | null
   /** The total, given the scalar that the page read. Null if the page has to be read again with a new `PageTotal`. */
   find(scalar: unknown): Promise<number | null>
 }

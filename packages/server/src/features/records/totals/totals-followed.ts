@@ -65,7 +65,7 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
       const { follow, logView } = call.database.dialect
       const atMs = clock.now()
       return {
-        read: { scalar: sql`SELECT ${logView.snapshot(changeLog(call.table))}` },
+        scalar: sql`SELECT ${logView.snapshot(changeLog(call.table))}`,
         async find(scalar) {
           const snapshot = String(scalar)
           const key = keyOf(call, condition)

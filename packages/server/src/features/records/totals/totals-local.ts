@@ -78,7 +78,7 @@ async function replay(
       limit,
       offset: 0,
       key: null,
-      onRead(found) {
+      onRead({ rows: found }) {
         const changes = (found as RecordRow[]).map(changeOf)
         if (!changes.every(hasRecord)) return
         isCurrent = true
@@ -163,12 +163,11 @@ export function createLocalTotals(): LocalTotals {
       let changes: number | null = null
       let total: number | undefined
       return {
-        read: {
-          scalar: snapshotOf(call),
-          onRead() {
-            changes = ofTable.changes
-            total = totals.find(key)?.total
-          },
+        scalar: snapshotOf(call),
+        onRead() {
+          changes = ofTable.changes
+          total = totals.find(key)?.total
+          return total ?? null
         },
         async find(snapshot) {
           if (total !== undefined) return total

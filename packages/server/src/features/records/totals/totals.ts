@@ -36,7 +36,7 @@ export const knownTotalAttempts = 2
 const countOf = ({ rows }: TableCall, where: SqlText): SqlText => sql`SELECT count(*) FROM ${rows.from} WHERE ${where}`
 
 /** No row satisfies `false`. */
-const none: PageTotal = { read: {}, find: async () => 0 }
+const none: PageTotal = { find: async () => 0 }
 
 /** Counts the rows of the table that satisfy the tree, in the database. */
 export async function countRows(call: TableCall, expr: Expr): Promise<number> {
@@ -62,7 +62,7 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
       if (isNever(expr)) return none
       const where = call.backEnd.condition(expr, call.table)
       if (!readsOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, { expr, where })
-      return { read: { scalar: countOf(call, where) }, find: async (total) => Number(total) }
+      return { scalar: countOf(call, where), find: async (total) => Number(total) }
     },
     apply: local.apply,
     clear() {

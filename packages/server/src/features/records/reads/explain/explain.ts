@@ -127,12 +127,19 @@ async function explain(call: TableCall, query: ExplainedQuery, recorded: readonl
  * Responds as `read` does; with `explain` the response has the member `explain`, and no entity tag. Throws 403 without
  * a service key.
  */
-export async function explained(
+export function explained(
   call: TableCall,
   query: ExplainedQuery,
   read: (call: TableCall) => Promise<Reply>,
 ): Promise<Reply> {
-  if (!query.explain) return read(call)
+  return query.explain ? withExplanation(call, query, read) : read(call)
+}
+
+async function withExplanation(
+  call: TableCall,
+  query: ExplainedQuery,
+  read: (call: TableCall) => Promise<Reply>,
+): Promise<Reply> {
   if (call.caller.kind !== 'service') throw accessDenied('explain needs a service key')
   const recorder = recordStatements(call)
   const reply = await read(recorder.call)
