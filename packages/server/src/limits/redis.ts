@@ -28,3 +28,14 @@ export const redisPingIntervalMs = 2000
 /** Exponential backoff between reconnects, from the first to the last pause. */
 export const redisRetryMinMs = 50
 export const redisRetryMaxMs = 2000
+/**
+ * Hits of a key that is far below its limit are counted after this time, together; a command costs Redis and the node
+ * as much processor time as half a point read.
+ */
+export const deferredHitsMs = 20
+/** A count that is older says too little of what other nodes have counted since. */
+export const knownHitsMs = 100
+/** Share of a limit that a node may have uncounted. */
+export const deferredHitsShare = 0.01
+/** Keys whose counts are known; about 200 bytes each. */
+export const deferredHitsKeysMax = 10_000

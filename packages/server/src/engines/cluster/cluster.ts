@@ -14,9 +14,10 @@ export interface Counters {
   /**
    * Counts one event, or `by` events (an integer above 0), in fixed windows. A window starts with a key's first event
    * and lasts `windowMs`. A counter in the same process returns synchronously, so the caller need not yield. Rejects
-   * with `EngineError` `unavailable` or `busy`; the event may have been counted.
+   * with `EngineError` `unavailable` or `busy`; the event may have been counted. A caller that refuses events beyond a
+   * count gives it as `limit`: far below it, an event may be counted a moment later (`deferred-hits`).
    */
-  hit(key: string, windowMs: number, by?: number): Hit | Promise<Hit>
+  hit(key: string, windowMs: number, by?: number, limit?: number): Hit | Promise<Hit>
 }
 
 export type Listener = (message: string) => void

@@ -9,6 +9,7 @@ import { redisCommandsMax, redisPingIntervalMs } from '../../limits/redis.ts'
 import { EngineError } from '../sql/error.ts'
 import { createChannels } from './channels.ts'
 import type { Cluster } from './cluster.ts'
+import { createDeferredHits, systemTimer } from './deferred-hits.ts'
 import { createHitBatches } from './hit-batches.ts'
 import { connectRedis, disconnectRedis, waitForRedis } from './redis-connection.ts'
 import { acquireScript, hitScript, releaseScript, renewScript, type Script } from './redis-scripts.ts'
@@ -44,14 +45,15 @@ export async function openRedisCluster({ url, prefix, log }: RedisClusterOptions
     return writes.failure?.message ?? null
   }
 
+  const countHits = createHitBatches(async (key, windowMs, by) => {
+    const [count, resetMs] = (await run(hitScript, [`${prefix}hit:${key}`], windowMs, by)) as [number, number]
+    return { count, resetMs }
+  })
   const leaseKey = (name: string): string => `${prefix}{lease}:${name}`
   const fenceKey = `${prefix}{lease}-fence`
   return {
     ...bus,
-    hit: createHitBatches(async (key, windowMs, by) => {
-      const [count, resetMs] = (await run(hitScript, [`${prefix}hit:${key}`], windowMs, by)) as [number, number]
-      return { count, resetMs }
-    }),
+    hit: createDeferredHits({ count: countHits, isAvailable: () => findFault() === null, ...systemTimer }),
     async acquire(name, holder, ttlMs) {
       const fence = (await run(acquireScript, [leaseKey(name), fenceKey], holder, ttlMs)) as string | null
       return fence === null ? null : { fence: Number(fence) }

@@ -27,9 +27,10 @@ export function createRateLimiter(counters: Counters, limits: () => RateLimits):
   return {
     count(group, address, factor = 1) {
       const { requests, windowMs } = limits()[group]
-      const hit = counters.hit(`${group}:${countedAddress(address)}`, windowMs)
-      if (hit instanceof Promise) return hit.then((later) => judge(later, requests * factor))
-      judge(hit, requests * factor)
+      const limit = requests * factor
+      const hit = counters.hit(`${group}:${countedAddress(address)}`, windowMs, 1, limit)
+      if (hit instanceof Promise) return hit.then((later) => judge(later, limit))
+      judge(hit, limit)
     },
   }
 }

@@ -31,6 +31,6 @@ export function countCall(
   const judge = ({ count, resetMs }: Hit): void => {
     if (count > calls) throw rateLimited(resetMs / 1000)
   }
-  const hit = counters.hit(key, windowMs)
+  const hit = counters.hit(key, windowMs, 1, calls)
   return hit instanceof Promise ? hit.then(judge) : judge(hit)
 }
