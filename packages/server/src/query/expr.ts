@@ -36,6 +36,9 @@ export type Expr =
 export const always: Expr = Object.freeze({ kind: 'const', value: true })
 export const never: Expr = Object.freeze({ kind: 'const', value: false })
 
+/** Whether a tree is the constant true. */
+export const isAlways = (expr: Expr): boolean => expr.kind === 'const' && expr.value
+
 /** Whether a tree is the constant false. */
 export const isNever = (expr: Expr): boolean => expr.kind === 'const' && !expr.value
 

@@ -290,9 +290,10 @@ export interface FilterGroups<Group = unknown> {
 }
 
 /** The value of a parameter with two names, and the name it was sent under. Throws 400 if both were sent. */
-function eitherOf<T>(groups: Readonly<Record<string, T | undefined>>, name: string): { at: string; value?: T } {
-  const alias = `${name}s`
-  const [value, other] = [groups[name], groups[alias]]
+function eitherOf(groups: FilterGroups, name: 'filter' | 'orFilter'): { at: string; value?: unknown } {
+  const alias = `${name}s` as const
+  const value = groups[name]
+  const other = groups[alias]
   if (other === undefined) return value === undefined ? { at: name } : { at: name, value }
   if (value !== undefined) throw invalidField(alias, 'max', `is an alias of ${name}; send only one of them`)
   return { at: alias, value: other }
@@ -304,7 +305,7 @@ function eitherOf<T>(groups: Readonly<Record<string, T | undefined>>, name: stri
  */
 export function parseFilterGroups(view: TableView, groups: FilterGroups): Filter {
   const parse = (name: 'filter' | 'orFilter', max: number): readonly Expr[] => {
-    const { at, value } = eitherOf({ ...groups }, name)
+    const { at, value } = eitherOf(groups, name)
     return value === undefined ? [] : parseTuples(view, at, value, max)
   }
   const required = parse('filter', filterConditionsMax)

@@ -11,10 +11,13 @@ export const nowhere: Nearby = new Map()
 
 /** Of each field the first `near` of a request's own conditions; not those on related records. */
 export function nearbyOf(conditions: readonly Expr[]): Nearby {
-  const found = new Map<string, Circle>()
-  for (const expr of conditions)
-    if (expr.kind === 'geo' && expr.area.kind === 'circle' && !found.has(expr.field)) found.set(expr.field, expr.area)
-  return found.size === 0 ? nowhere : found
+  let found: Map<string, Circle> | null = null
+  for (const expr of conditions) {
+    if (expr.kind !== 'geo' || expr.area.kind !== 'circle') continue
+    found ??= new Map()
+    if (!found.has(expr.field)) found.set(expr.field, expr.area)
+  }
+  return found ?? nowhere
 }
 
 /** The distance of each field's place from its center in meters; null without a place. */

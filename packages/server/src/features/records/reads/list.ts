@@ -19,7 +19,7 @@ import {
   parseCursor,
   segmentsAfter,
 } from '../../../query/cursor.ts'
-import { allOf, type Expr } from '../../../query/expr.ts'
+import { allOf, type Expr, isAlways } from '../../../query/expr.ts'
 import { parseFields, parseFilterTexts } from '../../../query/filter.ts'
 import type { Nearby } from '../../../query/geo/nearby.ts'
 import { parseSort, reverseSort, type Sort, type SortValue, sortValues } from '../../../query/sort.ts'
@@ -132,9 +132,11 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
   const { condition, sort, reader, nearby } = selection
   const { limit, offset, page } = window
   const order = orderOf(call, sort)
+  const where = call.backEnd.condition(condition, call.table)
   const queryOf = (one: Expr, scalar: PageQuery['scalar'], onRead: PageQuery['onRead']): PageQuery => {
+    const conditions = isAlways(one) ? [] : [one === condition ? where : call.backEnd.condition(one, call.table)]
     const visited = call.backEnd.visited(one, call.table)
-    return pageQuery(call, reader, conditionsOf(call, one), { order, limit, offset, visited, scalar, onRead })
+    return pageQuery(call, reader, conditions, { order, limit, offset, visited, scalar, onRead })
   }
   const nearest = { table: call.table, condition, sort, position: null, limit }
   const writerWith = (total: number): PageWriter =>
@@ -148,7 +150,7 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
     )
   return respondWithList(call, selection, limits, async (read, write) => {
     for (let attempt = 0; ; attempt++) {
-      const { scalar, onRead: totalOnRead, find } = totals.atPage(call, condition, attempt)
+      const { scalar, onRead: totalOnRead, find } = totals.atPage(call, { expr: condition, where }, attempt)
       let reply: Written | null = null
       const onRead = (page: ReadRows<unknown>): void => {
         const total = totalOnRead?.() ?? null

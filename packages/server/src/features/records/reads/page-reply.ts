@@ -108,8 +108,13 @@ export function pageReply(
   const versions = writer.takeVersion && readVersions(rows, writer.takeVersion)
   const bytesMax = limits.bytesMax() - (versions ? rows.length * versionBytes : 0) - (writer.checked?.bytes ?? 0)
   if (item && !found.isCut && found.bytes <= quickResponseBytes) {
-    const records = rows.map(writer.record)
-    const items = records.map(item)
+    const records: RecordRow[] = []
+    const items: unknown[] = []
+    for (const row of rows) {
+      const record = writer.record(row)
+      records.push(record)
+      items.push(item(record))
+    }
     const text = JSON.stringify({
       items: inOrder(items, writer),
       ...versionsOf(versions, items.length, false, writer),

@@ -5,7 +5,7 @@ import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
-import type { Expr } from '../../../query/expr.ts'
+import { type Expr, isAlways } from '../../../query/expr.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { RowReader } from './row-reader.ts'
@@ -43,7 +43,7 @@ export async function respondWithPage(
 
 /** The condition as SQL; none for one that is true of every row. */
 export const conditionsOf = (call: TableCall, condition: Expr): SqlText[] =>
-  condition.kind === 'const' && condition.value ? [] : [call.backEnd.condition(condition, call.table)]
+  isAlways(condition) ? [] : [call.backEnd.condition(condition, call.table)]
 
 /** The query of a page of the table. */
 export const pageQuery = (

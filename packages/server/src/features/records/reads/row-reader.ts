@@ -181,10 +181,9 @@ function createRowReader(
   }
 
   /** Reassembles individually read undeclared fields into the form of the stored object. */
-  function gather(row: RecordRow): RecordRow {
-    if (members === null || !table.schemaless) return row
+  function gather(row: RecordRow, read: readonly string[]): RecordRow {
     const parts: string[] = []
-    for (const [at, name] of members.entries()) {
+    for (const [at, name] of read.entries()) {
       const text = row[memberName(at)]
       if (typeof text === 'string') parts.push(`${JSON.stringify(name)}:${text}`)
       delete row[memberName(at)]
@@ -193,8 +192,9 @@ function createRowReader(
     return row
   }
 
-  const convert = (row: RecordRow): RecordRow => rows.fromSql(gather(row))
-  const record = (row: RecordRow): RecordRow => (preview ? preview.record(row, convert) : convert(row))
+  const convert =
+    members === null || !table.schemaless ? rows.fromSql : (row: RecordRow) => rows.fromSql(gather(row, members))
+  const record = preview ? (row: RecordRow): RecordRow => preview.record(row, convert) : convert
   const show = (complete: RecordRow): RecordRow => {
     const item = project(complete, fields)
     return preview ? preview.show(item) : item

@@ -153,10 +153,11 @@ export function createLocalTotals(): LocalTotals {
     count,
     atPage(call, condition) {
       const ofTable = tableOf(call)
-      const { totals } = ofTable
+      const { totals, changes: changesBefore } = ofTable
       const key = keyOf(condition)
+      const known = totals.find(key)
       // Reads requested in one event-loop tick run in order: the count is cached before the page is read.
-      const counting = totals.find(key) ? null : count(call, condition)
+      const counting = known ? null : count(call, condition)
       // Awaited in `find` only, which is not called if reading the page fails.
       counting?.catch(() => undefined)
       /** Number of changes of the table when the page was read; null until then. */
@@ -166,7 +167,7 @@ export function createLocalTotals(): LocalTotals {
         scalar: snapshotOf(call),
         onRead() {
           changes = ofTable.changes
-          total = totals.find(key)?.total
+          total = (changes === changesBefore && known ? known : totals.find(key))?.total
           return total ?? null
         },
         async find(snapshot) {

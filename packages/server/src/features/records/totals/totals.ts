@@ -13,7 +13,7 @@ import { readsOtherTables } from '../../../query/matches.ts'
 import type { Change } from '../changes/changes.ts'
 import type { LogBounds } from '../changes/trim.ts'
 import type { TableCall } from '../resolve-table.ts'
-import type { KnownTotals, PageTotal } from './known-totals.ts'
+import type { Condition, KnownTotals, PageTotal } from './known-totals.ts'
 import { createFollowedTotals } from './totals-followed.ts'
 import { createLocalTotals } from './totals-local.ts'
 
@@ -23,7 +23,7 @@ export interface Totals {
   /**
    * The same as of a page's snapshot. From attempt `knownTotalAttempts` on, the count is part of the page's statement.
    */
-  atPage(call: TableCall, expr: Expr, attempt: number): PageTotal
+  atPage(call: TableCall, condition: Condition, attempt: number): PageTotal
   /** To be called in the event-loop tick of the commit. */
   apply(address: DatabaseAddress, change: Change): void
   /** Clears the cache, since the tables may have changed. */
@@ -58,10 +58,10 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
       if (readsOtherTables(expr)) return countRows(call, expr)
       return knownOf(call).count(call, { expr, where: call.backEnd.condition(expr, call.table) })
     },
-    atPage(call, expr, attempt) {
+    atPage(call, condition, attempt) {
+      const { expr, where } = condition
       if (isNever(expr)) return none
-      const where = call.backEnd.condition(expr, call.table)
-      if (!readsOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, { expr, where })
+      if (!readsOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, condition)
       return { scalar: countOf(call, where), find: async (total) => Number(total) }
     },
     apply: local.apply,

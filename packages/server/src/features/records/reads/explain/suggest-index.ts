@@ -82,10 +82,10 @@ export function scansTable(
   { condition, sort }: { readonly condition: Expr; readonly sort: Sort },
   isFiltered: boolean,
 ): boolean {
-  const starts = new Set(table.indexes.map(({ fields }) => fields[0]))
   const isIndexed = (name: string): boolean => {
     const field = table.fields.get(name)
-    return starts.has(name) || field?.unique === true || field?.references !== undefined || field?.index === true
+    if (field?.unique || field?.references !== undefined || field?.index) return true
+    return table.indexes.some(({ fields }) => fields[0] === name)
   }
   const parts = conjuncts(condition)
   const narrowed = [...boundFields(parts), ...rangeFields(parts)]
