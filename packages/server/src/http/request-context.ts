@@ -47,7 +47,7 @@ export function createContext(
 ): RequestContext {
   const { headers, method, url } = request
   const { path, query: queryString } = parseTarget(url)
-  const address = clientAddress(headers, runtime.requestIP(request)?.address ?? null, trustProxy)
+  const address = clientAddress(headers, () => runtime.requestIP(request)?.address ?? null, trustProxy)
   return {
     params,
     query: undefined,

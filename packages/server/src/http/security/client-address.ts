@@ -5,26 +5,32 @@ import { canonicalAddress, matchesCidr, type TrustProxy } from '../../base/netwo
 export const unknownAddress = 'unknown'
 
 /**
- * The client's canonical address. `peer` is the remote address of the connection; `headers` are read only if a proxy is
- * trusted. Each proxy appends the address that called it, so the list is read from its end; entries before the first
- * one that no trusted proxy wrote can be forged by the client.
+ * The client's canonical address. `readPeer` returns the remote address of the connection, null if it has closed; it
+ * takes a system call, and is not called where the headers of a trusted proxy have the address. Each proxy appends the
+ * address that called it, so the list is read from its end; entries before the first one that no trusted proxy wrote
+ * can be forged by the client.
  */
-export function clientAddress(headers: Headers, peer: string | null, trust: TrustProxy): string {
-  const peerAddress = peer === null ? unknownAddress : peer.includes(':') ? (canonicalAddress(peer) ?? peer) : peer
-  if (trust.kind === 'none') return peerAddress
+export function clientAddress(headers: Headers, readPeer: () => string | null, trust: TrustProxy): string {
+  if (trust.kind === 'none') return canonicalPeer(readPeer())
   const forwarded = headers.get('x-forwarded-for')
-  if (forwarded === null) return peerAddress
-  return trust.kind === 'hops'
-    ? walk(forwarded, peerAddress, (_, step) => step < trust.hops)
-    : walk(forwarded, peerAddress, (address) => trust.networks.some((network) => matchesCidr(network, address)))
+  if (forwarded === null) return canonicalPeer(readPeer())
+  if (trust.kind === 'hops') return walk(forwarded, (_, step) => step < trust.hops) ?? canonicalPeer(readPeer())
+  const peer = canonicalPeer(readPeer())
+  const isTrusted = (address: string): boolean => trust.networks.some((network) => matchesCidr(network, address))
+  return walk(forwarded, (address) => isTrusted(address ?? peer)) ?? peer
+}
+
+function canonicalPeer(peer: string | null): string {
+  if (peer === null) return unknownAddress
+  return peer.includes(':') ? (canonicalAddress(peer) ?? peer) : peer
 }
 
 /**
- * Walks from the peer towards the client while the current address is a trusted proxy and the next entry is an
- * address.
+ * Walks from the peer, which is null, towards the client while the current address is a trusted proxy and the next
+ * entry is an address.
  */
-function walk(forwarded: string, peer: string, isProxy: (address: string, step: number) => boolean): string {
-  let address = peer
+function walk(forwarded: string, isProxy: (address: string | null, step: number) => boolean): string | null {
+  let address: string | null = null
   let end = forwarded.length
   for (let step = 0; end >= 0 && isProxy(address, step); step++) {
     const comma = end === 0 ? -1 : forwarded.lastIndexOf(',', end - 1)
