@@ -3,16 +3,22 @@
  * are kept only where their names are harmless; headers are never kept, and bodies only masked, of traced requests.
  */
 
-import { callerKey } from '../../../access/caller.ts'
+import { type Caller, callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { StageTime, TraceRule, TraceSpan } from '../../../base/tracing/request-trace.ts'
 import type { RequestRecorder, SeenRequest, TracedRequest } from '../../../http/responder.ts'
-import { recentRequestCharsMax, recentRequestsMax, tracesCharsMax } from '../../../limits/dashboard.ts'
+import {
+  recentRequestBytes,
+  recentRequestCharsMax,
+  recentRequestsMax,
+  tracesCharsMax,
+} from '../../../limits/dashboard.ts'
 import { shownBody } from './request-body.ts'
 import { type AccessQuestion, accessQuestion } from './request-question.ts'
 import type { Sampler } from './sampler.ts'
 import { findSlowSpans, type SlowSpan } from './slow-spans.ts'
+import { TextRing } from './text-ring.ts'
 
 /** A request as administrators see it in the list. */
 export interface RecentRequest {
@@ -87,13 +93,22 @@ export interface RecentRequests {
 }
 
 interface KeptTrace extends Omit<TracedRequest, 'body'> {
+  readonly requestId: string
+  readonly endpoint: string
+  readonly caller: Caller
   readonly body: string | null
   readonly chars: number
 }
 
-interface Kept extends Omit<SeenRequest, 'traced'> {
+/** Kept as JSON. */
+interface Kept extends Omit<RecentRequest, 'at' | 'isTraced'> {
   readonly atMs: number
-  traced: KeptTrace | null
+}
+
+interface Found {
+  /** Of the ring. */
+  readonly slot: number
+  readonly kept: Kept
 }
 
 /** Parameters whose values reveal nothing but the form of a request. */
@@ -135,13 +150,10 @@ function redact(queryString: string): string {
 
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 
-const viewOf = ({ atMs, caller, path, ms, traced, ...kept }: Kept): RecentRequest => ({
+const viewOf = ({ atMs, ...kept }: Kept, isTraced: boolean): RecentRequest => ({
   ...kept,
-  path: path.slice(0, recentRequestCharsMax),
   at: formatDatetime(atMs),
-  caller: callerKey(caller),
-  ms: rounded(ms),
-  isTraced: traced !== null,
+  isTraced,
 })
 
 const pathOf = ({ trace, userAgent, requestBytes, responseBytes, body }: KeptTrace): RequestPath => ({
@@ -157,7 +169,7 @@ const pathOf = ({ trace, userAgent, requestBytes, responseBytes, body }: KeptTra
 
 const fits = (kept: Kept, { endpoint, caller, path, status, minMs }: RequestFilter): boolean =>
   (endpoint === undefined || kept.endpoint === endpoint) &&
-  (caller === undefined || callerKey(kept.caller) === caller) &&
+  (caller === undefined || kept.caller === caller) &&
   (path === undefined || kept.path.startsWith(path)) &&
   (status === undefined || String(kept.status) === status || `${String(kept.status)[0]}xx` === status) &&
   (minMs === undefined || kept.ms >= minMs)
@@ -182,36 +194,33 @@ export interface RecentRequestsDeps {
 }
 
 export function createRecentRequests({ clock, sampler, isHidden }: RecentRequestsDeps): RecentRequests {
-  const ring: Kept[] = []
-  let next = 0
-  /** Those with a trace, the oldest first. */
-  const traced = new Set<Kept>()
+  const ring = new TextRing(recentRequestsMax, recentRequestBytes)
+  /** Of sampled requests by their slot, the oldest first. */
+  const traces = new Map<number, KeptTrace>()
   let chars = 0
 
   /** Newest first. */
-  function* newest(): Generator<Kept> {
-    for (let back = 1; back <= ring.length; back++) {
-      const kept = ring[(next - back + ring.length) % ring.length]
-      if (kept) yield kept
-    }
+  function* newest(): Generator<Found> {
+    for (const { slot, text } of ring.newest()) yield { slot, kept: JSON.parse(text) }
   }
 
-  function dropTrace(kept: Kept): void {
-    if (kept.traced === null) return
-    chars -= kept.traced.chars
-    kept.traced = null
-    traced.delete(kept)
+  function dropTrace(slot: number): void {
+    chars -= traces.get(slot)?.chars ?? 0
+    traces.delete(slot)
   }
 
-  function keepTrace(kept: Kept, { body, ...rest }: TracedRequest): void {
+  function keepTrace(
+    slot: number,
+    { requestId, endpoint, caller }: SeenRequest,
+    { body, ...rest }: TracedRequest,
+  ): void {
     const { namespace } = rest.params
-    const shown = shownBody(kept.endpoint, body, rest.requestBytes, (name) => isHidden(namespace, name))
+    const shown = shownBody(endpoint, body, rest.requestBytes, (name) => isHidden(namespace, name))
     const userAgent = rest.userAgent?.slice(0, recentRequestCharsMax) ?? null
     const size = rest.trace.chars + (shown?.length ?? 0) + (userAgent?.length ?? 0)
-    kept.traced = { ...rest, userAgent, body: shown, chars: size }
-    traced.add(kept)
+    traces.set(slot, { ...rest, requestId, endpoint, caller, userAgent, body: shown, chars: size })
     chars += size
-    for (const oldest of traced) {
+    for (const oldest of traces.keys()) {
       if (chars <= tracesCharsMax) break
       dropTrace(oldest)
     }
@@ -222,8 +231,6 @@ export function createRecentRequests({ clock, sampler, isHidden }: RecentRequest
       begin: sampler.begin,
       record(seen) {
         sampler.ended(seen.endpoint, seen.status, seen.ms)
-        const overwritten = ring[next]
-        if (overwritten) dropTrace(overwritten)
         // Member by member: to copy the others with a spread takes longer than all of the rest.
         const kept: Kept = {
           requestId: seen.requestId,
@@ -234,46 +241,42 @@ export function createRecentRequests({ clock, sampler, isHidden }: RecentRequest
           status: seen.status,
           slug: seen.slug,
           message: seen.message,
-          ms: seen.ms,
-          caller: seen.caller,
+          ms: rounded(seen.ms),
+          caller: callerKey(seen.caller),
           address: seen.address,
           atMs: clock.now(),
-          traced: null,
         }
-        ring[next] = kept
-        next = (next + 1) % recentRequestsMax
-        if (seen.traced) keepTrace(kept, seen.traced)
+        const slot = ring.add(JSON.stringify(kept))
+        dropTrace(slot)
+        if (seen.traced) keepTrace(slot, seen, seen.traced)
       },
     },
     list(filter, limit) {
       const found: RecentRequest[] = []
-      for (const kept of newest()) {
+      for (const { slot, kept } of newest()) {
         if (found.length >= limit) break
-        if (fits(kept, filter)) found.push(viewOf(kept))
+        if (fits(kept, filter)) found.push(viewOf(kept, traces.has(slot)))
       }
       return found
     },
     find(requestId) {
-      for (const kept of newest()) {
+      for (const { slot, kept } of newest()) {
         if (kept.requestId !== requestId) continue
-        const { traced: of, endpoint, caller } = kept
+        const of = traces.get(slot) ?? null
+        const { endpoint } = kept
         return {
-          request: viewOf(kept),
+          request: viewOf(kept, of !== null),
           trace: of && pathOf(of),
           table: endpoint.startsWith('records.') ? (of?.params.table ?? null) : null,
-          question: of && accessQuestion({ endpoint, caller, params: of.params, body: of.body }),
+          question: of && accessQuestion({ endpoint, caller: of.caller, params: of.params, body: of.body }),
         }
       }
       return null
     },
     slowSpans: () =>
       findSlowSpans(
-        [...traced].map(({ requestId, endpoint, traced: of }) => ({
-          requestId,
-          endpoint,
-          spans: of?.trace.spans ?? [],
-        })),
+        [...traces.values()].map(({ requestId, endpoint, trace: { spans } }) => ({ requestId, endpoint, spans })),
       ),
-    summarize: (sinceMs) => summarize([...newest()].filter(({ atMs }) => atMs >= sinceMs)),
+    summarize: (sinceMs) => summarize([...newest()].map(({ kept }) => kept).filter(({ atMs }) => atMs >= sinceMs)),
   }
 }
