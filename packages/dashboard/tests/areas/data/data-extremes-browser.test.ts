@@ -238,6 +238,9 @@ describeInBrowser('Data at its limits', 'the limits of Data', (program) => {
     await page.getByText('Record inserted').waitFor()
     await page.keyboard.press('Escape')
 
+    // The new row moves the others, which must not happen between two clicks.
+    await panel.waitFor({ state: 'hidden' })
+    await cell('Typed before the end').waitFor()
     await cell('Before').dblclick()
     await page.getByRole('textbox', { name: 'title of l2' }).fill('Typed in a cell')
     await sheet.context.clearCookies()
