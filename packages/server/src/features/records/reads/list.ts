@@ -148,13 +148,13 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
       },
       nearby,
     )
-  return respondWithList(call, selection, limits, async (read, write) => {
+  return respondWithList(call, selection, limits, async <Row>(read: ReadPage<Row>, write: WritePage<Row>) => {
     for (let attempt = 0; ; attempt++) {
       const { scalar, onRead: totalOnRead, find } = totals.atPage(call, { expr: condition, where }, attempt)
       let reply: Written | null = null
       const onRead = (page: ReadRows<unknown>): void => {
         const total = totalOnRead?.() ?? null
-        if (total !== null && isWrittenAtOnce(selection, page)) reply = write(page as never, writerWith(total))
+        if (total !== null && isWrittenAtOnce(selection, page)) reply = write(page as ReadRows<Row>, writerWith(total))
       }
       const found = await readNearest(nearest, (one) => read(queryOf(one, scalar, totalOnRead && onRead)))
       if (reply || !found) return reply
@@ -171,11 +171,11 @@ const isWrittenAtOnce = ({ included, nearby }: Selection, { bytes }: ReadRows<un
 /** A response; null if something of it is too large to be read in one step. */
 type Written = Reply | Promise<Reply | null>
 
+type ReadPage<Row> = (query: PageQuery) => Promise<PageRows<Row> | null>
+type WritePage<Row> = (found: ReadRows<Row>, writer: PageWriter) => Written
+
 /** Reads the rows of the response and writes it. */
-type ReadList = <Row>(
-  read: (query: PageQuery) => Promise<PageRows<Row> | null>,
-  write: (found: ReadRows<Row>, writer: PageWriter) => Written,
-) => Promise<Reply | null>
+type ReadList = <Row>(read: ReadPage<Row>, write: WritePage<Row>) => Promise<Reply | null>
 
 function respondWithList(
   call: TableCall,
@@ -236,7 +236,7 @@ function cursorOf(call: TableCall, sort: Sort, direction: CursorDirection, recor
 
 /** Concatenates the rows of the segments, `limit` at most; null if `read` returned null for one of them. */
 async function readSegments<Row>(
-  read: (query: PageQuery) => Promise<PageRows<Row> | null>,
+  read: ReadPage<Row>,
   queries: readonly PageQuery[],
   limit: number,
 ): Promise<ReadRows<Row> | null> {
@@ -294,10 +294,10 @@ async function listFrom(
     }
     return writerOf(reader, envelope, nearby, direction === 'before', checked)
   }
-  return respondWithList(call, selection, limits, async (read, write) => {
+  return respondWithList(call, selection, limits, async <Row>(read: ReadPage<Row>, write: WritePage<Row>) => {
     let reply: Written | null = null
     const onRead = (page: ReadRows<unknown>): void => {
-      if (isWrittenAtOnce(selection, page)) reply = write(page as never, takeRest(page))
+      if (isWrittenAtOnce(selection, page)) reply = write(page as ReadRows<Row>, takeRest(page))
     }
     const found = await readNearest(nearest, (one) => readSegments(read, queriesOf(one, onRead), limit + 1))
     return reply ?? (found && write(found, takeRest(found)))
