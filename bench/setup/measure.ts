@@ -7,7 +7,7 @@ import { Histogram, type SparseHistogram } from '../load/histogram.ts'
 import type { LoadResult } from '../load/load.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
 import type { Baseline, Scenario, Size } from '../scenarios.ts'
-import { readMemoryBytes, resetPeakMemory } from './proc.ts'
+import { readMemoryBytes, resetPeakMemory, sumOrNull } from './proc.ts'
 import type { BaselineProcess, LoadProcess, ServerProcess } from './processes.ts'
 
 export interface Figures {
@@ -198,9 +198,6 @@ function figuresOf(rounds: readonly Round[]): Figures {
 const rate = (round: Round): number => round.units / round.seconds
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
-
-const sumOrNull = (values: readonly (number | null)[]): number | null =>
-  values.reduce<number | null>((total, value) => (total === null || value === null ? null : total + value), 0)
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)

@@ -22,7 +22,8 @@ export function readCpuSeconds(pid: number): number | null {
 /** CPU seconds of several processes; null when one of them is unknown. */
 export const readGroupCpuSeconds = (pids: readonly number[]): number | null => sumOrNull(pids.map(readCpuSeconds))
 
-const sumOrNull = (figures: readonly (number | null)[]): number | null =>
+/** The sum; null when one of the figures is unknown. */
+export const sumOrNull = (figures: readonly (number | null)[]): number | null =>
   figures.reduce((sum, figure) => (sum === null || figure === null ? null : sum + figure), 0)
 
 /** The same of the threads that have a name. A thread that has ended is not counted. */

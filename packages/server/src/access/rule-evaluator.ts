@@ -4,7 +4,7 @@
  */
 import type { DatabaseAddress, Sql } from '../engines/sql/sql.ts'
 import { sql } from '../engines/sql/sql-text.ts'
-import type { Expr } from '../query/expr.ts'
+import { type Expr, isAlways } from '../query/expr.ts'
 import { partiallyEvaluate, type Row } from '../query/matches.ts'
 import { idField, type Table } from '../query/table.ts'
 import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../query/to-sql.ts'
@@ -82,7 +82,7 @@ export function createRuleEvaluator(deps: { sql: Pick<Sql, 'database'>; namespac
       case 'exists':
         return queryExists(expr, instance)
       default:
-        return expr.kind === 'const' && expr.value
+        return isAlways(expr)
     }
   }
 

@@ -103,7 +103,7 @@ export const mailPreviewMs = 5 * 60 * 1000
 /** With two texts of the following length, at most 4 MB; traces have a bound of their own. */
 export const recentRequestsMax = 2000
 export const recentRequestCharsMax = 1000
-/** Of a request that is kept; longer ones are kept apart. */
+/** Of a request that is kept, so that the buffer of all takes 1 MiB; longer ones are kept apart. */
 export const recentRequestBytes = 512
 export const recentRequestsListed = 100
 /** The window of the counts on the first screen. */

@@ -7,7 +7,7 @@ import type { Dialect, ManyColumn, Period, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
 import { postgresTableStorage } from '../table-storage/postgres.ts'
 import { postgresTermIndex } from '../term-index/postgres.ts'
-import { isWithin, visibleIn } from './snapshots.ts'
+import { isAhead, isBeyond, isWithin, visibleIn } from './snapshots.ts'
 import { arrayHeadBytes } from './wire/array-parameter.ts'
 
 export const instanceColumn = ident('_instance')
@@ -122,8 +122,7 @@ export const postgresDialect: Dialect = {
   },
   logView: {
     snapshot: () => sql`pg_current_snapshot()::text`,
-    // The second part of a snapshot (xmax) is the first transaction that had not begun.
-    isAhead: (snapshot, of) => BigInt(snapshot.split(':')[1] ?? 0) > BigInt(of.split(':')[1] ?? 0),
+    isAhead,
     within: (snapshot) => sql`pg_visible_in_snapshot(xid, ${snapshot}::text::pg_snapshot)`,
     // The first condition finds its rows in the index, the second is exact.
     beyond(snapshot) {
@@ -140,14 +139,13 @@ export const postgresDialect: Dialect = {
       return from === to ? beyond(from) : sql`((${rest(position)}) OR (${beyond(to)}))`
     },
     position: sql`xid::text::bigint`,
-    // Everything before xmin, the first transaction in progress, is in the snapshot.
-    isBeyond: (position, snapshot) => BigInt(position) >= BigInt(snapshot.split(':')[0] ?? 0),
+    isBeyond,
   },
   logRefersToRows: false,
   follow: {
     changesSince(log, table, snapshot, { limit, bytesMax }) {
       const unseen = postgresDialect.logView.beyond(snapshot)
-      const changes = sql`SELECT before, after, xid::text::bigint AS position FROM ${log}
+      const changes = sql`SELECT before, after, ${postgresDialect.logView.position} AS position FROM ${log}
         WHERE "table" = ${table} AND ${unseen} LIMIT ${limit}`
       // Lengths are known without the texts, which are not read if they exceed the bound.
       const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
@@ -156,7 +154,7 @@ export const postgresDialect: Dialect = {
           (SELECT json_agg(json_build_array(before, after, position)) FROM unseen WHERE fits) AS changes FROM size`
     },
     isWithin,
-    contents: visibleIn,
+    visibleIn,
   },
   indexColumn: (column) => sql`${column} NULLS FIRST`,
   // An update of a field in an index writes to all indexes of the table, and a scan visits the rows anyway.

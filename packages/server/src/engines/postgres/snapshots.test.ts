@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { isWithin, visibleIn } from './snapshots.ts'
+import { isAhead, isBeyond, isWithin, visibleIn } from './snapshots.ts'
 
 describe('snapshots', () => {
   test('contain the transactions that had ended', () => {
@@ -19,5 +19,14 @@ describe('snapshots', () => {
   test('of different histories do not contain each other', () => {
     expect(isWithin('100:104:100', '102:104:102')).toBe(false)
     expect(isWithin('102:104:102', '100:104:100')).toBe(false)
+  })
+
+  test('are ahead of those that were taken before further transactions began', () => {
+    expect(isAhead('100:104:', '104:103:')).toBe(true)
+    expect(isAhead('100:103:', '90:103:90')).toBe(false)
+  })
+
+  test('may lack transactions from the first in progress on', () => {
+    expect([99, 100, 103].map((xid) => isBeyond(xid, '100:103:100'))).toEqual([false, true, true])
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Snapshots of PostgreSQL as text, `xmin:xmax:xip,…`: the transactions before `xmax` without those of the list, which
- * were in progress. Those before `xmin` had all ended.
+ * Snapshots of PostgreSQL as text, `xmin:xmax:xip,…`: the transactions before `xmax`, the first that had not begun,
+ * without those of the list, which were in progress. Those before `xmin` had all ended.
  */
 
 /** Whether a transaction that has committed is visible in a snapshot. */
@@ -16,6 +16,12 @@ export function isWithin(snapshot: string, other: string): boolean {
   return inner.xmax <= outer.xmax && outer.running.every((xid) => xid >= inner.xmax || inner.running.includes(xid))
 }
 
+/** Whether transactions had begun when a snapshot was taken, and not when another was. */
+export const isAhead = (snapshot: string, of: string): boolean => parse(snapshot).xmax > parse(of).xmax
+
+/** Whether a transaction may be outside of a snapshot: all before `xmin` are in it. */
+export const isBeyond = (xid: number, snapshot: string): boolean => xid >= parse(snapshot).xmin
+
 interface Snapshot {
   readonly xmin: number
   readonly xmax: number
@@ -23,6 +29,6 @@ interface Snapshot {
 }
 
 function parse(snapshot: string): Snapshot {
-  const [xmin, xmax, running] = snapshot.split(':')
+  const [xmin, xmax = 0, running] = snapshot.split(':')
   return { xmin: Number(xmin), xmax: Number(xmax), running: running ? running.split(',').map(Number) : [] }
 }

@@ -229,7 +229,7 @@ export interface Follow {
   /** Whether everything in a snapshot is in another. */
   readonly isWithin: (snapshot: string, other: string) => boolean
   /** Whether a log row at a position is in a snapshot. */
-  readonly contents: (snapshot: string) => (position: number) => boolean
+  readonly visibleIn: (snapshot: string) => (position: number) => boolean
 }
 
 /**

@@ -26,8 +26,8 @@ function canonicalPeer(peer: string | null): string {
 }
 
 /**
- * Walks from the peer, which is null, towards the client while the current address is a trusted proxy and the next
- * entry is an address.
+ * Walks from the peer towards the client while the current address is a trusted proxy and the next entry is an address.
+ * Null stands for the peer.
  */
 function walk(forwarded: string, isProxy: (address: string | null, step: number) => boolean): string | null {
   let address: string | null = null

@@ -21,7 +21,7 @@ export class TextRing {
     this.#sizes = new Int32Array(count)
   }
 
-  /** Overwrites the oldest text if the ring is full. Returns the slot of the text. */
+  /** Adds a text, which is not empty; overwrites the oldest if the ring is full. Returns the slot of the text. */
   add(text: string): number {
     const slot = this.#next
     this.#next = (slot + 1) % this.#count

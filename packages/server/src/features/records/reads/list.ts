@@ -5,7 +5,7 @@
 
 import { required } from '../../../access/check.ts'
 import { currentTrace } from '../../../base/tracing/request-trace.ts'
-import type { PageQuery, PageRows, ReadRows } from '../../../engines/sql/page-query.ts'
+import type { PageQuery, ReadRows } from '../../../engines/sql/page-query.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
@@ -34,7 +34,7 @@ import { pageWithIncluded } from './include/included-replies.ts'
 import { type Included, includingReader, parseInclude } from './include/parse-include.ts'
 import { measured } from './measured.ts'
 import { readNearest } from './nearest.ts'
-import { conditionsOf, pageQuery, type ReadEncodedPage, type Respond, respondWithPage } from './page.ts'
+import { conditionsOf, pageQuery, type ReadEncodedPage, type ReadPage, type Respond, respondWithPage } from './page.ts'
 import { type CheckedList, encodedReply, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
 import { requirePreviewScope } from './preview.ts'
 import { findRecord, type ListQuery, type Window, windowOf } from './read.ts'
@@ -171,7 +171,6 @@ const isWrittenAtOnce = ({ included, nearby }: Selection, { bytes }: ReadRows<un
 /** A response; null if something of it is too large to be read in one step. */
 type Written = Reply | Promise<Reply | null>
 
-type ReadPage<Row> = (query: PageQuery) => Promise<PageRows<Row> | null>
 type WritePage<Row> = (found: ReadRows<Row>, writer: PageWriter) => Written
 
 /** Reads the rows of the response and writes it. */

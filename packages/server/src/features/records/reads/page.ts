@@ -11,7 +11,7 @@ import type { RecordRow } from '../rows.ts'
 import type { RowReader } from './row-reader.ts'
 
 /** Reads a page, up to `bytesMax`; null if it is too large to be read in one step. */
-export type ReadPage = (query: PageQuery, bytesMax?: number) => Promise<PageRows<RecordRow> | null>
+export type ReadPage<Row = RecordRow> = (query: PageQuery, bytesMax?: number) => Promise<PageRows<Row> | null>
 
 /** The same with rows as the engine received them. */
 export type ReadEncodedPage = (query: PageQuery) => Promise<PageRows<EncodedRow> | null>

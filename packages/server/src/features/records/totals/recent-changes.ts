@@ -149,8 +149,8 @@ export function createRecentChanges(clock: Clock): RecentChanges {
 }
 
 /** By how much a total moves from one snapshot to another, both within a tail. */
-function movement({ isWithin, contents }: Follow, expr: Expr, tail: Tail, from: string, to: string): number {
-  const [isInFrom, isInTo] = [contents(from), contents(to)]
+function movement({ isWithin, visibleIn }: Follow, expr: Expr, tail: Tail, from: string, to: string): number {
+  const [isInFrom, isInTo] = [visibleIn(from), visibleIn(to)]
   let by = 0
   let end = tail.snapshot
   for (let at = tail.parts.length - 1; at >= 0 && !(isWithin(end, from) && isWithin(end, to)); at--) {
