@@ -127,7 +127,8 @@ function prepareReads(db: Database): Pick<BaselineStore, 'get' | 'list' | 'listW
   const columns = columnsOf(db, 'posts')
     .map((name) => `posts."${name}"`)
     .join(', ')
-  const where = 'WHERE authorId = ? AND published = 1'
+  // `+?` as in the server: with `?` SQLite would plan sorted statements again before each run.
+  const where = 'WHERE authorId = +? AND published = 1'
   const gets = {
     posts: db.prepare(`SELECT ${columns} FROM posts WHERE id = ?`),
     notes: db.prepare(`SELECT ${columns.replaceAll('posts.', 'notes.')} FROM notes WHERE id = ?`),
@@ -151,7 +152,7 @@ function prepareReads(db: Database): Pick<BaselineStore, 'get' | 'list' | 'listW
 
 /** FTS5's own `highlight` stands in for the server's highlights. */
 function prepareSearch(db: Database, columns: string): { found: Statement; countFound: Statement } {
-  const source = '_fts_posts JOIN posts ON posts._seq = _fts_posts.rowid WHERE _fts_posts MATCH ?'
+  const source = '_fts_posts JOIN posts ON posts._seq = _fts_posts.rowid WHERE _fts_posts MATCH +?'
   const highlights = [0, 1].map((column) => `highlight(_fts_posts, ${column}, '<mark>', '</mark>')`).join(', ')
   return {
     found: db.prepare(`SELECT ${columns}, ${highlights} FROM ${source} ORDER BY _fts_posts.rank, posts.id LIMIT 20`),

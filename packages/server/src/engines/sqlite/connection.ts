@@ -91,6 +91,12 @@ function engineErrorOf(error: unknown, path: string): unknown {
   return error
 }
 
+/**
+ * The text with `+?` for each `?`: the same value without an effect on the plan. SQLite plans a statement again before
+ * each run whose plan depends on a parameter, as `WHERE a = ? ORDER BY b` and `LIMIT ?` do.
+ */
+const withStablePlan = (text: string): string => text.replaceAll('?', '+?')
+
 /** Opens the file and applies the common pragmas. */
 function openFile(path: string, options: ConnectionOptions): BunDatabase {
   const db = new BunDatabase(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
@@ -139,7 +145,7 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
   function prepare(text: string): Statement {
     let statement = statements.get(text)
     if (!statement) {
-      statement = db.prepare(text)
+      statement = db.prepare(withStablePlan(text))
       statements.set(text, statement)
     }
     return statement
@@ -179,7 +185,7 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
     },
     plan({ text, values }) {
       // Not cached: this runtime leaves an EXPLAIN unfinished, which would pin the connection to its snapshot.
-      const statement = db.prepare(`EXPLAIN QUERY PLAN ${text}`)
+      const statement = db.prepare(`EXPLAIN QUERY PLAN ${withStablePlan(text)}`)
       try {
         return statement.all(...(values as string[])) as PlanStep[]
       } finally {
