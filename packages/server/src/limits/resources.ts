@@ -62,6 +62,8 @@ export const sqlProcessBytesMax = 320 * MiB
 /** Cached prepared statements per process, and their longest text: a few MB in total. */
 export const sqlCompiledMax = 100
 export const sqlCompiledCharsMax = 4096
+/** Longest run of a statement for which a form is sought that is planned once; that plans it four more times. */
+export const sqlStabilizedMsMax = 20
 /** Interval of the memory check while a statement runs. */
 export const sqlProcessPollMs = 25
 /** Idle checks before the watchdog sleeps: half a second. */

@@ -13,12 +13,14 @@ import {
   sqlLogBytesMax,
   sqlPageBytes,
   sqlQueryBytesMax,
+  sqlStabilizedMsMax,
   sqlValueBytesMax,
 } from '../../../limits/resources.ts'
 import { createRows, jsonOfDouble, jsonOfInteger, type Rows } from '../rows.ts'
 import { type SandboxCounts, type SandboxLimits, type SandboxValue, StatementError } from '../sandbox.ts'
 import { isBlank, tokenize } from '../tokenizer.ts'
 import { type Action, findRefused } from './authorizer.ts'
+import { findStable } from './stable-plan.ts'
 
 /** Kind of statements a process runs; one for reads cannot write. */
 export type SandboxLane = 'reads' | 'writes'
@@ -41,6 +43,12 @@ function bindable(value: SandboxValue): SQLInputValue {
 
 /** Statements worth caching. The others change the schema or have effects while they are compiled. */
 const isCacheable = /^\s*(?:select|values|with|insert|update|delete|replace)\b/i
+
+interface Compiled {
+  statement: StatementSync
+  /** `open` until it has been planned again in a run, then `stable` or, without such a form, `kept`. */
+  form: 'open' | 'stable' | 'kept'
+}
 
 /** Result of a statement. */
 export interface Ran {
@@ -71,17 +79,25 @@ function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane): D
   return database
 }
 
+function configured(statement: StatementSync): StatementSync {
+  statement.setReadBigInts(true)
+  statement.setReturnArrays(true)
+  return statement
+}
+
 export class ConfinedDatabase {
   readonly #database: DatabaseSync
   readonly #path: string
   readonly #limits: SandboxLimits
   readonly #lane: SandboxLane
-  readonly #compiled = createLru<string, StatementSync>(sqlCompiledMax)
+  readonly #compiled = createLru<string, Compiled>(sqlCompiledMax)
   readonly #changes: StatementSync
   /** What the authorizer last denied. */
   #refused: string | null = null
   /** True while a statement of this file runs or compiles. */
   #isInternal = false
+  /** Set when SQLite plans a statement, also while one runs. */
+  #isPlanned = false
 
   constructor(path: string, limits: SandboxLimits, lane: SandboxLane) {
     this.#path = path
@@ -133,6 +149,7 @@ export class ConfinedDatabase {
   #authorize(action: Action): number {
     const found = this.#isInternal ? null : findRefused(action)
     this.#refused ??= found
+    this.#isPlanned ||= !this.#isInternal
     return found === null ? 0 : 1
   }
 
@@ -148,7 +165,9 @@ export class ConfinedDatabase {
   #execute(query: string, params: readonly SandboxValue[]): Ran {
     const startMs = performance.now()
     const before = this.#readChanges().total
-    const statement = this.#compile(query)
+    const known = this.#compiled.get(query)
+    const statement = known?.statement ?? this.#compile(query)
+    this.#isPlanned = false
     const values = params.map(bindable)
     let rows: Rows | null = null
     for (const row of statement.iterate(...values)) {
@@ -163,7 +182,22 @@ export class ConfinedDatabase {
     // SQLite's counter has 32 bits, which a long-lived process may exceed.
     const rowsWritten = Math.max(0, total - before)
     const counts = { changes: rowsWritten === 0 ? 0 : own, rowsRead: rows?.count ?? 0, rowsWritten }
-    return { rows: rows?.text() ?? '[]', counts: { ...counts, durationMs: performance.now() - startMs } }
+    const durationMs = performance.now() - startMs
+    if (known && this.#isPlanned) this.#stabilize(query, { known, values, durationMs })
+    return { rows: rows?.text() ?? '[]', counts: { ...counts, durationMs } }
+  }
+
+  /** After a run that planned a cached statement again: so may each of its runs, or the schema has changed. */
+  #stabilize(
+    query: string,
+    { known, values, durationMs }: { known: Compiled; values: readonly SQLInputValue[]; durationMs: number },
+  ): void {
+    // Another schema may have a better plan for the text as written.
+    if (known.form === 'stable') this.#compiled.delete(query)
+    if (known.form !== 'open' || durationMs > sqlStabilizedMsMax) return
+    const stable = findStable(this.#database, { query, statement: known.statement, values })
+    known.form = stable ? 'stable' : 'kept'
+    if (stable) known.statement = configured(stable)
   }
 
   #readChanges(): { own: number; total: number } {
@@ -173,15 +207,12 @@ export class ConfinedDatabase {
 
   /** SQLite recompiles a cached statement when the schema has changed, and calls the authorizer again. */
   #compile(query: string): StatementSync {
-    const known = this.#compiled.get(query)
-    if (known) return known
-    const statement = this.#database.prepare(query)
+    const statement = configured(this.#database.prepare(query))
     // SQLite compiles the first statement and ignores the rest.
     if (!isBlank(tokenize(query.slice(statement.sourceSQL.length), 'sqlite')))
       throw new StatementError('query', 'must be one statement')
-    statement.setReadBigInts(true)
-    statement.setReturnArrays(true)
-    if (query.length <= sqlCompiledCharsMax && isCacheable.test(query)) this.#compiled.set(query, statement)
+    if (query.length <= sqlCompiledCharsMax && isCacheable.test(query))
+      this.#compiled.set(query, { statement, form: 'open' })
     return statement
   }
 }
