@@ -40,10 +40,18 @@ export function createRoomAccess({ mode, ruleEvaluator, log }: RoomAccessDeps): 
   function allows<Args extends unknown[]>(
     rule: Rule<Args>,
     name: string,
+    namespace: RoomNamespace,
+    args: [auth: Auth | null, roomId: string, ...Args],
+  ): Allowed {
+    return typeof rule === 'boolean' ? rule : evaluate(rule, name, namespace, args)
+  }
+
+  function evaluate<Args extends unknown[]>(
+    rule: Exclude<Rule<Args>, boolean>,
+    name: string,
     { name: namespace }: RoomNamespace,
     [auth, roomId, ...args]: [Auth | null, string, ...Args],
   ): Allowed {
-    if (typeof rule === 'boolean') return rule
     return decide(ruleEvaluator, {
       rule: () => rule(auth, roomId, ...args),
       table: roomsTable,

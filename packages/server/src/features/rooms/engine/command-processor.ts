@@ -7,8 +7,8 @@
 import { isLongerThan } from '../../../base/text/text.ts'
 import type { RoomLeaveReason } from '../../../config/sections/rooms/room-code.ts'
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
-import { actionResultBytesMax, memberStateBytesMax } from '../../../limits/rooms.ts'
-import { ActionError } from './handlers/action-error.ts'
+import { memberStateBytesMax } from '../../../limits/rooms.ts'
+import { type ActCommand, ActionCall } from './action-call.ts'
 import { HandlerExecutor, ownHandler } from './handlers/handler-executor.ts'
 import { Membership } from './membership.ts'
 import type { EngineCounts, Fanout } from './messages/fanout.ts'
@@ -18,8 +18,7 @@ import type { Journal } from './persistence/journal.ts'
 import type { RoomData } from './persistence/room-data.ts'
 import type { Connection, Player } from './players.ts'
 import type { RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from './ports.ts'
-import { RecentActions, shownPayload } from './recent-actions.ts'
-import { jsonText } from './state/json.ts'
+import { RecentActions } from './recent-actions.ts'
 import type { RoomTimer } from './timers.ts'
 
 /** Work that the room schedules for itself. */
@@ -161,12 +160,12 @@ export class CommandProcessor {
     }
   }
 
-  private act({ id, player }: Pick<Connection, 'id' | 'player'>, command: CommandOf<'act'>): void {
-    const { network, data, journal, elapsedMs } = this.deps
-    const { actionType, requestId, payload } = command
-    const kept = data.results.find(player.userId, requestId)
+  private act(sender: Pick<Connection, 'id' | 'player'>, command: ActCommand): void {
+    const { network, data } = this.deps
+    const { actionType, requestId } = command
+    const kept = data.results.find(sender.player.userId, requestId)
     if (kept !== null) {
-      network.send(id, [responseText(requestId, kept)])
+      network.send(sender.id, [responseText(requestId, kept)])
       return
     }
     const handler = ownHandler(this.executor.code.actions, actionType)
@@ -174,34 +173,7 @@ export class CommandProcessor {
       rejectCommand(network, command, 'NO_HANDLER', 'No handler is defined for this action')
       return
     }
-    const startedAtMs = elapsedMs()
-    const shown = shownPayload(payload, command.bytes)
-    let body = ''
-    this.executor.run({
-      name: `action ${actionType}`,
-      isReported: true,
-      invoke: (context) => handler(context.room, context.handleOf(player), payload),
-      accept: (value) => {
-        body = resultBody(actionType, value)
-      },
-      done: (error) => {
-        if (error) body = JSON.stringify({ actionType, ...error })
-        const endedAtMs = elapsedMs()
-        // Kept, so that a repeated request receives it again.
-        journal.addText(`["result",${data.results.keep(player.userId, requestId, body, endedAtMs)}]`)
-        network.send(id, [responseText(requestId, body)])
-        this.deps.counts.actions += 1
-        this.recent.add({
-          atMs: this.deps.clock.now(),
-          userId: player.userId,
-          actionType,
-          payload: shown,
-          durationMs: endedAtMs - startedAtMs,
-          error: error?.message ?? null,
-          sentBy: command.as?.by ?? null,
-        })
-      },
-    })
+    this.executor.run(new ActionCall(this.deps, this.recent, sender, command, handler))
   }
 
   private setMemberState({ id, player }: Connection, { state }: CommandOf<'member_state'>): void {
@@ -260,12 +232,4 @@ export class CommandProcessor {
       },
     })
   }
-}
-
-/** The kept body of an `action_result`. Values without a JSON form, such as functions, become null. */
-function resultBody(actionType: string, value: unknown): string {
-  const body = `{"result":${JSON.stringify(value) ?? 'null'},"actionType":${jsonText(actionType)}}`
-  if (isLongerThan(actionResultBytesMax, body))
-    throw new ActionError('ACTION_FAILED', `The result of an action must be at most ${actionResultBytesMax} bytes`)
-  return body
 }

@@ -10,7 +10,7 @@ function open() {
   const sent: (readonly RoomText[])[] = []
   const waiting = new WaitingAnswers((_, answers) => sent.push(answers))
   const connect = (id: string): { socket: AnsweredSocket; add: (text: RoomText) => boolean } => {
-    const socket: AnsweredSocket = { key: { namespace: 'game', id }, answers: [] }
+    const socket: AnsweredSocket = { roomName: `game/${id}`, answers: [] }
     return { socket, add: (text) => waiting.add(socket, socket.answers as RoomText[], text) }
   }
   return { waiting, sent, connect }

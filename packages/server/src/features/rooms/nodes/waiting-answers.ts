@@ -4,10 +4,10 @@
  */
 import { roomAnswersWaitingMax, roomWaitingAnswerCharsMax } from '../../../limits/rooms.ts'
 import type { RoomText } from '../engine/messages/messages.ts'
-import { type RoomKey, roomName } from '../engine/ports.ts'
 
 export interface AnsweredSocket {
-  readonly key: RoomKey
+  /** The name of its room, made once. */
+  readonly roomName: string
   /** Answers to actions that wait for the next tick; null if they do not wait (`batch`). */
   answers: RoomText[] | null
 }
@@ -28,7 +28,7 @@ export class WaitingAnswers<Socket extends AnsweredSocket> {
     if (!isAnswer(text)) return false
     answers.push(text)
     if (answers.length >= roomAnswersWaitingMax || text.length > roomWaitingAnswerCharsMax) this.sendOf(socket)
-    else if (answers.length === 1) this.#socketsOf(roomName(socket.key)).add(socket)
+    else if (answers.length === 1) this.#socketsOf(socket.roomName).add(socket)
     return true
   }
 

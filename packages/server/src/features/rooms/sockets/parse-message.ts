@@ -54,10 +54,15 @@ function resumePointOf({ epoch, lastSharedVersion, lastPlayerVersion }: JsonObje
   return { epoch, sharedVersion: lastSharedVersion, playerVersion: lastPlayerVersion }
 }
 
+const invalidSend = (name: string): InvalidMessage => ({
+  type: 'invalid',
+  of: 'send',
+  problem: `${name} ${nameForm}`,
+})
+
 function parseSend({ actionType, payload = {}, requestId }: JsonObject): Required<SendMessage> | InvalidMessage {
-  const invalid = (name: string): InvalidMessage => ({ type: 'invalid', of: 'send', problem: `${name} ${nameForm}` })
-  if (!isName(requestId)) return invalid('requestId')
-  if (!isName(actionType)) return invalid('actionType')
+  if (!isName(requestId)) return invalidSend('requestId')
+  if (!isName(actionType)) return invalidSend('actionType')
   return { type: 'send', actionType, payload, requestId }
 }
 

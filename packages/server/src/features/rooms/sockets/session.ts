@@ -9,7 +9,7 @@ import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { socketBacklogBytesMax } from '../../../limits/sockets.ts'
 import { actionDenied, type RoomAccessCheck, rulesUnavailable } from '../access.ts'
 import type { RoomErrorCode } from '../engine/messages/messages.ts'
-import type { RoomCommand, RoomKey } from '../engine/ports.ts'
+import { type RoomCommand, type RoomKey, roomName } from '../engine/ports.ts'
 import type { LocalMembers, RoomSocket } from '../nodes/local-members.ts'
 import type { RoomLocator } from '../nodes/room-locator.ts'
 import type { RoomCapability, RoomEncoding, RoomServerMessage, SendMessage } from '../protocol.ts'
@@ -31,10 +31,12 @@ export interface SessionDeps {
   readonly locator: RoomLocator
 }
 
-type Reject = (code: RoomErrorCode, message: string) => void
+/** A command that an access rule must allow. */
+type RuledCommand = Extract<RoomCommand, { type: 'act' | 'signal' }>
 
 const notJoined = ['NOT_JOINED', 'Join the room first'] as const
 const overloaded = ['RATE_LIMITED', 'The room is overloaded; retry later'] as const
+const denials = { act: actionDenied, signal: ['SIGNAL_DENIED', 'The access rule denies this signal'] } as const
 const capabilities: readonly RoomCapability[] = ['resume', 'multi', 'batch']
 const encodings: readonly RoomEncoding[] = ['json', 'msgpack']
 
@@ -48,7 +50,15 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     private readonly key: RoomKey,
     private readonly deps: SessionDeps,
   ) {
-    this.socket = { connection, key, delivery: 'plain', answers: null, located: null, isSlow: false }
+    this.socket = {
+      connection,
+      key,
+      roomName: roomName(key),
+      delivery: 'plain',
+      answers: null,
+      located: null,
+      isSlow: false,
+    }
     deps.localMembers.enter(this.socket)
   }
 
@@ -174,50 +184,45 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
   }
 
   private act(auth: Auth, message: Required<SendMessage>, bytes: number): void | Promise<void> {
-    const { connection, key } = this
     const { actionType, payload, requestId } = message
+    const command = { type: 'act', connectionId: this.connection.id, actionType, payload, requestId, bytes } as const
+    if (!this.hasJoined) return this.reject(command, notJoined)
     const namespace = this.findNamespace()
-    return this.authorize({
-      isAllowed: () => namespace !== null && this.deps.access.mayAct(namespace, key.id, auth, actionType, payload),
-      denied: actionDenied,
-      reject: (code, text) => this.rejectAction(message, requestId, code, text),
-      command: { type: 'act', connectionId: connection.id, actionType, payload, requestId, bytes },
-    })
+    const { access } = this.deps
+    return this.forwardIfAllowed(
+      command,
+      namespace !== null && access.mayAct(namespace, this.key.id, auth, actionType, payload),
+    )
   }
 
   private signal(auth: Auth, message: ReceivedSignal, bytes: number): void | Promise<void> {
-    const { connection, key } = this
-    const { type, event, payload, to, includeSelf, requestId } = message
+    const { event, payload } = message
+    const command = { ...message, connectionId: this.connection.id, bytes }
+    if (!this.hasJoined) return this.reject(command, notJoined)
     const namespace = this.findNamespace()
-    return this.authorize({
-      isAllowed: () => namespace !== null && this.deps.access.maySignal(namespace, key.id, auth, event, payload),
-      denied: ['SIGNAL_DENIED', 'The access rule denies this signal'],
-      reject: (code, text) => this.rejectSignal(requestId, code, text),
-      command: { type, connectionId: connection.id, event, payload, to, includeSelf, requestId, bytes },
-    })
+    const { access } = this.deps
+    return this.forwardIfAllowed(
+      command,
+      namespace !== null && access.maySignal(namespace, this.key.id, auth, event, payload),
+    )
   }
 
-  /** Forwards a command of a joined socket if a rule allows it. */
-  private authorize({
-    isAllowed,
-    denied,
-    reject,
-    command,
-  }: {
-    readonly isAllowed: () => boolean | Promise<boolean>
-    readonly denied: readonly [RoomErrorCode, string]
-    readonly reject: Reject
-    readonly command: RoomCommand
-  }): void | Promise<void> {
-    if (!this.hasJoined) return reject(...notJoined)
+  /** Forwards a command of a joined socket if its rule allows it. */
+  private forwardIfAllowed(command: RuledCommand, allowed: boolean | Promise<boolean>): void | Promise<void> {
+    return allowed instanceof Promise ? this.forwardLater(command, allowed) : this.forwardRuled(command, allowed)
+  }
+
+  private forwardLater(command: RuledCommand, allowed: Promise<boolean>): void | Promise<void> {
     return this.decide(
-      isAllowed(),
-      (allowed) => {
-        if (!allowed) reject(...denied)
-        else if (!this.deps.locator.send(this.socket, command)) reject(...overloaded)
-      },
-      () => reject(...rulesUnavailable),
+      allowed,
+      (isAllowed) => this.forwardRuled(command, isAllowed),
+      () => this.reject(command, rulesUnavailable),
     )
+  }
+
+  private forwardRuled(command: RuledCommand, isAllowed: boolean): void {
+    if (!isAllowed) this.reject(command, denials[command.type])
+    else if (!this.deps.locator.send(this.socket, command)) this.reject(command, overloaded)
   }
 
   /**
@@ -282,8 +287,18 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
     else this.connection.error('INVALID_ACTION', problem)
   }
 
+  private reject(command: RuledCommand, [code, text]: readonly [RoomErrorCode, string]): void {
+    if (command.type === 'signal') this.rejectSignal(command.requestId, code, text)
+    else this.rejectAction(command, command.requestId, code, text)
+  }
+
   /** `message` is the message as received: its `actionType` is returned as it was sent. */
-  private rejectAction(message: JsonObject, requestId: string, code: RoomErrorCode, text: string): void {
+  private rejectAction(
+    message: { readonly actionType?: unknown },
+    requestId: string,
+    code: RoomErrorCode,
+    text: string,
+  ): void {
     const actionType = message.actionType ?? null
     this.connection.send({ type: 'action_error', requestId, actionType, code, message: text })
   }

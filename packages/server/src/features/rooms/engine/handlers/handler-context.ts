@@ -63,6 +63,9 @@ export class HandlerContext implements DraftOwner {
   readonly room: Room
   /** An array, since most handlers read one or two states. */
   private readonly opened: Opened[] = []
+  /** The player that the handler is called for: the only one that most handlers use. */
+  private firstPlayer: Player | null = null
+  private firstHandle: RoomPlayer | null = null
   private handles: Map<Player, RoomPlayer> | null = null
   private abort: AbortController | null = null
   private database: RoomDatabase | null = null
@@ -85,11 +88,16 @@ export class HandlerContext implements DraftOwner {
   }
 
   handleOf(player: Player): RoomPlayer {
-    this.handles ??= new Map()
-    let handle = this.handles.get(player)
-    if (!handle) {
-      handle = new PlayerHandle(this, player)
+    if (this.firstHandle && this.firstPlayer === player) return this.firstHandle
+    let handle = this.handles?.get(player)
+    if (handle) return handle
+    handle = new PlayerHandle(this, player)
+    if (this.firstHandle) {
+      this.handles ??= new Map()
       this.handles.set(player, handle)
+    } else {
+      this.firstPlayer = player
+      this.firstHandle = handle
     }
     return handle
   }

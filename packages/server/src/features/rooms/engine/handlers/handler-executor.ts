@@ -12,15 +12,14 @@ import type { RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from '../ports.t
 import { ActionError } from './action-error.ts'
 import { describeFailure } from './failure.ts'
 import { HandlerContext, type HandlerSubject } from './handler-context.ts'
-import { type Outcome, Runner } from './runner.ts'
+import { type Invocation, type Outcome, Runner } from './runner.ts'
 
 /** A handler to run, with the steps that follow it. */
-export interface HandlerCall {
+export interface HandlerCall extends Invocation {
   /** In the log: `onJoin`, `action move`. */
   readonly name: string
   /** Whether the caller receives the error of the handler, so that only unexpected failures are logged. */
   readonly isReported?: boolean
-  invoke(context: HandlerContext): unknown
   /** The handler has succeeded and nothing is applied yet; may throw to reject its value. */
   accept?(value: unknown): void
   /** The changes are committed, or (with an error) discarded. */
@@ -49,12 +48,12 @@ export const ownHandler = <T>(handlers: Readonly<Record<string, T>> | undefined,
 export class HandlerExecutor {
   /** The command whose handler runs. It stays set when the handler is aborted: the command has had no effect. */
   unfinished: RoomCommand | null = null
-  private readonly runner: Runner
+  private readonly runner: Runner<HandlerCall>
   private readonly subject: HandlerSubject
 
   constructor(private readonly deps: HandlerExecutorDeps) {
     const { key, data, services, clock, elapsedMs, onIdle } = deps
-    this.runner = new Runner(elapsedMs, onIdle)
+    this.runner = new Runner({ elapsedMs, conclude: (...ended) => this.conclude(...ended), onIdle })
     this.subject = {
       key,
       data,
@@ -80,12 +79,7 @@ export class HandlerExecutor {
 
   /** Runs a handler; `call.done` is called at once, or later for an asynchronous handler. */
   run(call: HandlerCall): void {
-    const context = new HandlerContext(this.subject)
-    this.runner.start(
-      context,
-      () => call.invoke(context),
-      (outcome) => this.conclude(context, call, outcome),
-    )
+    this.runner.start(new HandlerContext(this.subject), call)
   }
 
   /** Fails the running handler with `ACTION_TIMEOUT`. */

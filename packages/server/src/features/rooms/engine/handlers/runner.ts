@@ -4,23 +4,32 @@
  */
 import type { HandlerContext } from './handler-context.ts'
 
+/** What `Runner` runs. */
+export interface Invocation {
+  invoke(context: HandlerContext): unknown
+}
+
 /** How a handler ended: with a value, or with what it threw. */
 export type Outcome = { readonly value: unknown } | { readonly error: unknown }
 
-interface Run {
+interface Run<Call extends Invocation> {
   readonly context: HandlerContext
+  readonly call: Call
   readonly startedAtMs: number
-  readonly conclude: (outcome: Outcome) => void
 }
 
-export class Runner {
-  private current: Run | null = null
+export interface RunnerDeps<Call extends Invocation> {
+  readonly elapsedMs: () => number
+  /** The handler has ended. Not called for one that was dropped. */
+  readonly conclude: (context: HandlerContext, call: Call, outcome: Outcome) => void
+  /** An asynchronous handler has ended. */
+  readonly onIdle: () => void
+}
 
-  /** `onIdle` is called when an asynchronous handler has ended. */
-  constructor(
-    private readonly elapsedMs: () => number,
-    private readonly onIdle: () => void,
-  ) {}
+export class Runner<Call extends Invocation> {
+  private current: Run<Call> | null = null
+
+  constructor(private readonly deps: RunnerDeps<Call>) {}
 
   get isBusy(): boolean {
     return this.current !== null
@@ -31,33 +40,24 @@ export class Runner {
     return this.current?.startedAtMs ?? null
   }
 
-  /** Calls `conclude` once, synchronously or later, unless the handler is dropped. */
-  start(context: HandlerContext, invoke: () => unknown, conclude: (outcome: Outcome) => void): void {
-    const run: Run = { context, startedAtMs: this.elapsedMs(), conclude }
+  /** Runs a handler. `conclude` is called once, synchronously or later. */
+  start(context: HandlerContext, call: Call): void {
+    const run: Run<Call> = { context, call, startedAtMs: this.deps.elapsedMs() }
     this.current = run
     let value: unknown
     try {
-      value = invoke()
+      value = call.invoke(context)
     } catch (error) {
       this.end(run, { error })
       return
     }
-    if (!isThenable(value)) {
-      this.end(run, { value })
-      return
-    }
-    const later = (outcome: Outcome): void => {
-      if (this.end(run, outcome)) this.onIdle()
-    }
-    value.then(
-      (value) => later({ value }),
-      (error) => later({ error }),
-    )
+    if (isThenable(value)) this.awaitValue(run, value)
+    else this.end(run, { value })
   }
 
   /** Ends the running handler with an error; it has no effect afterwards. */
   interrupt(error: unknown): void {
-    if (this.current && this.end(this.current, { error })) this.onIdle()
+    if (this.current) this.endLater(this.current, { error })
   }
 
   /** Drops the running handler: `conclude` is not called. */
@@ -66,11 +66,22 @@ export class Runner {
     this.current = null
   }
 
+  private awaitValue(run: Run<Call>, value: PromiseLike<unknown>): void {
+    value.then(
+      (value) => this.endLater(run, { value }),
+      (error) => this.endLater(run, { error }),
+    )
+  }
+
+  private endLater(run: Run<Call>, outcome: Outcome): void {
+    if (this.end(run, outcome)) this.deps.onIdle()
+  }
+
   /** False for a handler that was ended before. */
-  private end(run: Run, outcome: Outcome): boolean {
+  private end(run: Run<Call>, outcome: Outcome): boolean {
     if (this.current !== run) return false
     this.current = null
-    run.conclude(outcome)
+    this.deps.conclude(run.context, run.call, outcome)
     return true
   }
 }

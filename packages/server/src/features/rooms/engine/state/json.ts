@@ -32,10 +32,18 @@ export function jsonText(value: JsonValue): string {
 /** Bytes of a member of an object without its value: the key, the colon, and a comma for each but the last. */
 export const memberBytes = (key: string): number => textBytes(key) + 2
 
+/** Bytes of a number in JSON. Small integers, the most frequent numbers, are measured without a string. */
+function numberBytes(value: number): number {
+  if (!(Number.isInteger(value) && value >= 0 && value < 100_000)) return String(value).length
+  if (value < 100) return value < 10 ? 1 : 2
+  if (value < 10_000) return value < 1000 ? 3 : 4
+  return 5
+}
+
 /** Bytes of a value that is neither object nor array. */
 export function scalarBytes(value: string | number | boolean | null): number {
   if (typeof value === 'string') return textBytes(value)
-  if (typeof value === 'number') return String(value).length
+  if (typeof value === 'number') return numberBytes(value)
   return value === false ? 5 : 4
 }
 

@@ -40,7 +40,7 @@ export class LiveState {
     if (!draft.isDirty) return
     this.bytes = bytes
     this.text = null
-    for (const key of draft.changedKeys()) this.texts.delete(key)
+    if (this.texts.size > 0) for (const key of draft.changedKeys()) this.texts.delete(key)
     draft.apply(this.changes)
   }
 
