@@ -17,8 +17,7 @@ export interface RuntimeServer {
 }
 
 /** The data that the runtime attaches to a WebSocket. */
-export interface SocketData {
-  readonly slot: SocketSlot
+export interface SocketData extends SocketSlot {
   readonly createHandler: SocketHandlerFactory
   readonly messageBytesMax: number
 }

@@ -166,12 +166,12 @@ const socketHandlers: Bun.WebSocketHandler<SocketData> = {
   maxPayloadLength: socketMessageBytesMax,
   backpressureLimit: socketBufferBytesMax,
   closeOnBackpressureLimit: true,
-  open: (socket) => socket.data.slot.socket.onOpen(socket, socket.data.createHandler),
-  message: (socket, data) => socket.data.slot.socket.onFrame(data, socket.data.messageBytesMax),
-  pong: (socket) => socket.data.slot.socket.onPong(),
-  ping: (socket) => socket.data.slot.socket.onPong(),
-  drain: (socket) => socket.data.slot.socket.onDrain(),
-  close: (socket) => socket.data.slot.release(),
+  open: (socket) => socket.data.socket.onOpen(socket, socket.data.createHandler),
+  message: (socket, data) => socket.data.socket.onFrame(data, socket.data.messageBytesMax),
+  pong: (socket) => socket.data.socket.onPong(),
+  ping: (socket) => socket.data.socket.onPong(),
+  drain: (socket) => socket.data.socket.onDrain(),
+  close: (socket) => socket.data.release(),
 }
 
 function asRoute({ answerSeconds }: Endpoint, answer: RequestHandler): Route {

@@ -67,7 +67,7 @@ export async function upgrade(
   const origin = { kind, address: countedAddress(address), caller, isKeyValid, authTimeoutMs }
   const slot = sockets.reserve(origin)
   if (!slot) return endpoint.tooManyPending(context)
-  if (runtime.upgrade(request, { data: { slot, createHandler, messageBytesMax } })) return upgraded
+  if (runtime.upgrade(request, { data: { ...slot, createHandler, messageBytesMax } })) return upgraded
   slot.release()
   throw requiresUpgrade()
 }

@@ -34,7 +34,7 @@ import { Ownership } from './nodes/ownership.ts'
 import { PendingResponses } from './nodes/pending-responses.ts'
 import { RoomLocator } from './nodes/room-locator.ts'
 import { ConnectEndpoints } from './sockets/connect-endpoints.ts'
-import { RoomSession } from './sockets/session.ts'
+import { RoomSession, type SessionDeps } from './sockets/session.ts'
 import { createRoomStore, type SqlRoomStore } from './store.ts'
 
 export interface RoomsDeps {
@@ -189,12 +189,13 @@ class Rooms implements RoomsFeature {
     const { deps, summaries, access, localMembers, locator } = this
     const findNamespace = (name: string): RoomNamespace | null => this.findNamespace(name)
     const itemsBytesMax = (): number => itemBytesMax(deps.responseBytes())
+    // Shared by all sessions, so that it is in a cache of the processor when a message needs it.
+    const sessionDeps: SessionDeps = { findNamespace, access, localMembers, locator }
     const connect = new ConnectEndpoints({
       findNamespace,
       sockets: deps.sockets,
       isFull: (key) => summaries.isFull(key),
-      openSession: (connection, key) =>
-        this.sessions.add(new RoomSession(connection, key, { findNamespace, access, localMembers, locator })),
+      openSession: (connection, key) => this.sessions.add(new RoomSession(connection, key, sessionDeps)),
     })
     return {
       endpoints: [

@@ -8,6 +8,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Caller, UserCaller } from '../../access/caller.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { ApiError } from '../../errors.ts'
 import {
@@ -53,7 +54,8 @@ export interface SocketDeps {
   readonly authTimeoutMs: number
   readonly authenticate: Authenticate
   readonly renew: RefreshClaims
-  readonly nowMs: () => number
+  /** Shared by all sockets: a function of each would be one more object to load for each message. */
+  readonly clock: Clock
   readonly log: Log
   /** Called once, when the socket is no longer pending: it is active or closed. */
   readonly onActive: () => void
@@ -74,6 +76,7 @@ const isSocketMessage = (type: string): type is OwnMessage => Object.hasOwn(ownM
 
 export class Socket implements Connection {
   readonly id: string
+  private readonly clock: Clock
   private handler: SocketHandler | null = null
   private runtimeSocket: RuntimeSocket | null = null
   private current: Caller
@@ -94,7 +97,8 @@ export class Socket implements Connection {
   private authenticating = false
 
   constructor(private readonly deps: SocketDeps) {
-    const nowMs = deps.nowMs()
+    const nowMs = deps.clock.now()
+    this.clock = deps.clock
     this.id = deps.id
     this.current = deps.caller
     this.lastReceivedMs = nowMs
@@ -151,7 +155,7 @@ export class Socket implements Connection {
 
   close(code: CloseCode, reason: string): void {
     if (this.closing) return
-    this.closing = { code, reason, atMs: this.deps.nowMs() }
+    this.closing = { code, reason, atMs: this.clock.now() }
     this.runtimeSocket?.close(code, reason)
   }
 
@@ -177,7 +181,7 @@ export class Socket implements Connection {
 
   /** Processes a received frame. */
   onFrame(data: string | Uint8Array, bytesMax: number): void {
-    this.lastReceivedMs = this.deps.nowMs()
+    this.lastReceivedMs = this.clock.now()
     if (this.closing) return
     const most = this.isPending ? Math.min(bytesMax, socketPendingMessageBytesMax) : bytesMax
     const message = typeof data === 'string' ? parseMessage(data, most) : this.parseBytes(data, most)
@@ -201,16 +205,12 @@ export class Socket implements Connection {
       return
     }
     if (!isSocketMessage(messageType)) {
-      void this.enqueue(() => this.handler?.onMessage(messageType, message, chars))
+      if (this.queueTail) this.enqueueMessage(messageType, message, chars)
+      else this.processMessage(messageType, message, chars)
       return
     }
-    switch (messageType) {
-      case 'auth':
-        void this.enqueue(() => this.authenticate(message))
-        break
-      default:
-        messageType satisfies never
-    }
+    messageType satisfies 'auth'
+    void this.enqueue(() => this.authenticate(message))
   }
 
   private parseBytes(bytes: Uint8Array, bytesMax: number): JsonObject | null {
@@ -225,7 +225,7 @@ export class Socket implements Connection {
 
   /** A ping or pong was received. */
   onPong(): void {
-    this.lastReceivedMs = this.deps.nowMs()
+    this.lastReceivedMs = this.clock.now()
   }
 
   /** The runtime has flushed its buffer. */
@@ -293,7 +293,8 @@ export class Socket implements Connection {
   private takeFromRateLimit(type: string): boolean {
     if (this.queued >= socketMessagesWaitingMax) return false
     const rate = this.handler?.messageRate ?? 0
-    const nowMs = this.deps.nowMs()
+    // The message was received just now.
+    const nowMs = this.lastReceivedMs
     const elapsedMs = Math.max(0, nowMs - this.allowanceAtMs)
     this.allowance = Math.min(rate, this.allowance + (elapsedMs * rate) / 1000)
     this.allowanceAtMs = nowMs
@@ -301,6 +302,20 @@ export class Socket implements Connection {
     if (this.allowance < 1) return false
     this.allowance -= 1
     return true
+  }
+
+  /** Processes a message of the protocol at once, as most are. It creates no closure, unlike `enqueue`. */
+  private processMessage(type: string, message: JsonObject, chars: number): void {
+    try {
+      const done = this.handler?.onMessage(type, message, chars)
+      if (done instanceof Promise) void this.track(done)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private enqueueMessage(type: string, message: JsonObject, chars: number): void {
+    void this.enqueue(() => this.handler?.onMessage(type, message, chars))
   }
 
   enqueue(task: () => void | Promise<void>): Promise<void> {
@@ -312,7 +327,11 @@ export class Socket implements Connection {
       }
     }
     const done = this.queueTail ? this.queueTail.then(attempt) : attempt()
-    if (!(done instanceof Promise)) return resolved
+    return done instanceof Promise ? this.track(done) : resolved
+  }
+
+  /** Later tasks wait until this one is done. */
+  private track(done: Promise<void>): Promise<void> {
     this.queued += 1
     const tail = done
       .catch((error) => this.fail(error))

@@ -123,7 +123,7 @@ export class Sockets {
       ...from,
       authenticate,
       renew,
-      nowMs: () => clock.now(),
+      clock,
       log,
       onActive: () => this.#pending.add(key, -1),
       onSlow: () => void this.#slowCloses++,

@@ -113,8 +113,10 @@ export class ConnectEndpoints {
     const { namespace, id } = call.query
     if (namespace === undefined || id === undefined) return this.reject(call, 400, 'namespace and id are required')
     if (!isRoomId(id)) return this.reject(call, 400, `id must be 1 to ${roomIdCharsMax} printable characters`)
-    if (!this.deps.findNamespace(namespace)) return this.reject(call, 404, 'This namespace is not configured')
-    return { namespace, id }
+    const found = this.deps.findNamespace(namespace)
+    if (!found) return this.reject(call, 404, 'This namespace is not configured')
+    // The string of the configuration: all sockets share it, and each message looks its namespace up by it.
+    return { namespace: found.name, id }
   }
 
   private namespaceOf({ query }: ConnectCall): RoomNamespace | null {
