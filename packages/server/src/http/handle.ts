@@ -3,7 +3,7 @@
  * metrics and access log. Independent of the runtime (`server` adapts it) and of features.
  */
 import type { TrustProxy } from '../base/network/address.ts'
-import { runTraced } from '../base/tracing/request-trace.ts'
+import { type RequestTrace, runTraced } from '../base/tracing/request-trace.ts'
 import { unavailable } from '../errors.ts'
 import { type CallParts, callEndpoint, prepareEndpoint } from './call-endpoint.ts'
 import type { Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
@@ -11,7 +11,7 @@ import { checkHead } from './input/request-body.ts'
 import { createQueryReader } from './input/validate.ts'
 import { createReplyTemplates, isLarge, prepare } from './replies/reply.ts'
 import { createContext, type RequestContext, type RuntimeServer } from './request-context.ts'
-import { createResponder, type ResponderParts, type RespondingEndpoint } from './responder.ts'
+import { createResponder, type Responder, type ResponderParts, type RespondingEndpoint } from './responder.ts'
 import { isDashboardPath } from './security/dashboard-access.ts'
 import { type UpgradeParts, upgrade } from './upgrade.ts'
 
@@ -26,6 +26,8 @@ export type RequestHandler = (
   runtime: RuntimeServer,
 ) => Response | undefined | Promise<Response | undefined>
 
+type Work = (context: RequestContext) => Reply | Promise<Reply>
+
 export interface Handle {
   /** Handles the requests of an endpoint. */
   endpoint(endpoint: Endpoint): RequestHandler
@@ -35,18 +37,37 @@ export interface Handle {
   fallback(name: string, respond: (request: Request, path: string) => Reply): RequestHandler
 }
 
+type Ended = ReturnType<Responder['end']>
+
+const workTraced = (trace: RequestTrace, work: Work, context: RequestContext): ReturnType<Work> =>
+  runTraced(trace, () => work(context))
+
+const endLater = (responder: Responder, context: RequestContext, reply: Promise<Reply>): Promise<Ended> =>
+  reply.then(
+    (resolved) => end(responder, context, resolved),
+    (error: unknown) => responder.fail(context, error),
+  )
+
+function end(responder: Responder, context: RequestContext, reply: Reply): Ended | Promise<Ended> {
+  context.trace?.enter('respond')
+  return isLarge(reply) ? endLarge(responder, context, reply) : responder.end(context, reply)
+}
+
+const endLarge = (responder: Responder, context: RequestContext, reply: Reply): Promise<Ended> =>
+  prepare(reply).then(
+    (ready) => responder.end(context, ready),
+    (error: unknown) => responder.fail(context, error),
+  )
+
 export function createHandle(parts: HandleParts): Handle {
   const { metrics, trustProxy, isDraining } = parts
   const templates = createReplyTemplates(parts.cors.common)
 
   /**
    * The steps common to all requests. Stays synchronous where nothing is pending: a microtask costs as much as a
-   * rate-limit check.
+   * rate-limit check. Creates no closure that a request may not need: its memory is in no cache of the processor.
    */
-  function withLifecycle(
-    endpoint: RespondingEndpoint,
-    work: (context: RequestContext) => Reply | Promise<Reply>,
-  ): RequestHandler {
+  function withLifecycle(endpoint: RespondingEndpoint, work: Work): RequestHandler {
     const { name } = endpoint
     const responder = createResponder(parts, templates, endpoint)
     return (request, params, runtime) => {
@@ -57,17 +78,11 @@ export function createHandle(parts: HandleParts): Handle {
       try {
         if (isDraining()) throw unavailable()
         checkHead(context.headers)
-        reply = trace === null ? work(context) : runTraced(trace, () => work(context))
+        reply = trace === null ? work(context) : workTraced(trace, work, context)
       } catch (error) {
         return responder.fail(context, error)
       }
-      const fail = (error: unknown) => responder.fail(context, error)
-      const endLarge = (large: Reply) => prepare(large).then((ready) => responder.end(context, ready), fail)
-      const end = (resolved: Reply) => {
-        trace?.enter('respond')
-        return isLarge(resolved) ? endLarge(resolved) : responder.end(context, resolved)
-      }
-      return reply instanceof Promise ? reply.then(end, fail) : end(reply)
+      return reply instanceof Promise ? endLater(responder, context, reply) : end(responder, context, reply)
     }
   }
 

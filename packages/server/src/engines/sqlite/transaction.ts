@@ -61,8 +61,8 @@ export class SqliteTransaction implements Transaction {
 
   /** The writing connection runs one transaction at a time: every row is locked already. */
   async lockRow<Row>(query: SqlText): Promise<Row | null> {
-    const [row] = await this.all<Row>(query)
-    return row ?? null
+    this.check()
+    return (this.connection.all(query)[0] as Row | undefined) ?? null
   }
 
   send(query: SqlText, explain?: (error: unknown) => unknown): void {

@@ -119,6 +119,59 @@ const openRelated = ({ view, permissions }: TableCall): ReturnType<ViewRelations
 const countingInstances = (database: Database, beforeCreate: () => void | Promise<void>): Database =>
   decorateDatabase(database, { write: (work, options) => database.write(work, { ...options, beforeCreate }) })
 
+/** A class, as the view, because one is created per request: closures would take memory of their own. */
+class ResolvedTable implements TableCall {
+  readonly table: Table
+  readonly view: TableView
+  readonly bodyView: TableView
+  readonly rows: TableRows
+  readonly referrers: readonly Referrer[]
+
+  constructor(
+    { definition, rows, referrers, relations }: CompiledTable,
+    readonly backEnd: SqlBackEnd,
+    readonly database: Database,
+    readonly address: DatabaseAddress,
+    readonly caller: Caller,
+    readonly permissions: Permissions,
+    readonly seal: Seal,
+    private readonly resolve: (tableName: string, database: Database) => TableCall,
+  ) {
+    const { table } = definition
+    const isService = caller.kind === 'service'
+    this.table = table
+    this.rows = rows
+    this.referrers = referrers
+    this.bodyView = new CallerView(table, isService, relations, this)
+    this.view = isService && isNever(permissions.read()) ? new CallerView(table, false, relations, this) : this.bodyView
+  }
+
+  sibling(tableName: string): TableCall {
+    return this.resolve(tableName, this.database)
+  }
+
+  on(database: Database): TableCall {
+    return this.resolve(this.table.name, database)
+  }
+}
+
+class CallerView implements TableView {
+  constructor(
+    readonly table: Table,
+    readonly showsHidden: boolean,
+    private readonly compiled: CompiledTable['relations'],
+    private readonly call: TableCall,
+  ) {}
+
+  get relations(): ViewRelations {
+    const { all, visible } = this.compiled
+    return {
+      byName: this.showsHidden ? all : visible,
+      open: (name) => openRelated(this.call.sibling(name)),
+    }
+  }
+}
+
 export interface TablesDeps {
   readonly sql: Sql
   readonly namespaces: () => Namespaces
@@ -179,33 +232,14 @@ export function createTables(deps: TablesDeps): Tables {
   ): TableCall {
     const found = namespace.tables.get(tableName)
     if (!found) throw notFound('Table')
-    const { definition, rows, referrers, relations } = found
-    const { table } = definition
+    const { definition } = found
     const reportFailure = observer ? ({ error }: { error: unknown }) => observer.failed(error) : report
     const trace = currentTrace()
     const evaluated = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, reportFailure)
     const permissions = trace ? tracedPermissions(evaluated, tableName, trace) : evaluated
-    const sibling = (name: string): TableCall => call(namespace, name, database, address, caller, observer)
-    const viewOf = (showsHidden: boolean): TableView => {
-      const byName = showsHidden ? relations.all : relations.visible
-      return { table, showsHidden, relations: { byName, open: (name) => openRelated(sibling(name)) } }
-    }
-    const bodyView = viewOf(caller.kind === 'service')
-    return {
-      table,
-      view: bodyView.showsHidden && isNever(permissions.read()) ? viewOf(false) : bodyView,
-      bodyView,
-      rows,
-      referrers,
-      backEnd: namespace.backEnd,
-      database,
-      address,
-      caller,
-      permissions,
-      seal,
-      sibling,
-      on: (decorated) => call(namespace, tableName, decorated, address, caller, observer),
-    }
+    return new ResolvedTable(found, namespace.backEnd, database, address, caller, permissions, seal, (name, on) =>
+      call(namespace, name, on, address, caller, observer),
+    )
   }
 
   return {

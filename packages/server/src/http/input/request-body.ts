@@ -46,8 +46,8 @@ class IncomingBody implements RequestBody {
   }
 
   async read(bytesMax: number): Promise<Uint8Array> {
-    this.#checkHeaders(bytesMax, payloadTooLarge)
-    const bytes = this.declaredBytes === null ? await this.#collect(bytesMax) : await this.#readDeclared()
+    const isDeclared = this.#checkHeaders(bytesMax, payloadTooLarge)
+    const bytes = isDeclared ? await this.#readDeclared() : await this.#collect(bytesMax)
     if (bytes.length > bytesMax) throw payloadTooLarge(bytesMax)
     return bytes
   }
@@ -64,24 +64,21 @@ class IncomingBody implements RequestBody {
     }
   }
 
-  /** Checks the headers. Throws 415 or 413. */
-  #checkHeaders(bytesMax: number, tooLarge: (bytesMax: number) => Error): void {
+  /** Checks the headers, and returns whether they state the length. Throws 415 or 413. */
+  #checkHeaders(bytesMax: number, tooLarge: (bytesMax: number) => Error): boolean {
     const encoding = this.#request.headers.get('content-encoding')
     if (encoding !== null && encoding.toLowerCase() !== 'identity') throw unsupportedContentEncoding()
     const { declaredBytes } = this
     if (declaredBytes !== null && declaredBytes > bytesMax) throw tooLarge(bytesMax)
+    return declaredBytes !== null
   }
 
   /**
    * The runtime returns exactly `Content-Length` bytes, or fails when the connection ends before. A third faster than
    * the stream for a small body.
    */
-  async #readDeclared(): Promise<Uint8Array> {
-    try {
-      return await this.#request.bytes()
-    } catch (cause) {
-      throw endedEarlyError(cause)
-    }
+  #readDeclared(): Promise<Uint8Array> {
+    return this.#request.bytes().catch(throwEndedEarly)
   }
 
   async #collect(bytesMax: number): Promise<Uint8Array> {
@@ -108,6 +105,10 @@ function endedEarlyError(cause: unknown): ApiError {
   const error = badRequest('The body ended early')
   error.cause = cause
   return error
+}
+
+function throwEndedEarly(cause: unknown): never {
+  throw endedEarlyError(cause)
 }
 
 /**

@@ -5,8 +5,7 @@ import { clientAddress } from './client-address.ts'
 
 const address = (trust: string, peer: string | null, forwarded?: string): string =>
   clientAddress(
-    new Headers(forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }),
-    () => peer,
+    { headers: new Headers(forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }), readPeer: () => peer },
     parseTrustProxy(trust),
   )
 
@@ -39,12 +38,14 @@ describe('clientAddress', () => {
   })
 
   test('the address of the connection is not read where a number of proxies is trusted and has named the client', () => {
-    const unread = (): string => {
-      throw new Error('The address of the connection was read')
+    const request = {
+      headers: new Headers({ 'x-forwarded-for': '203.0.113.7' }),
+      readPeer(): string {
+        throw new Error('The address of the connection was read')
+      },
     }
-    const headers = new Headers({ 'x-forwarded-for': '203.0.113.7' })
-    expect(clientAddress(headers, unread, parseTrustProxy('1'))).toBe('203.0.113.7')
-    expect(() => clientAddress(headers, unread, parseTrustProxy('10.0.0.0/8'))).toThrow()
+    expect(clientAddress(request, parseTrustProxy('1'))).toBe('203.0.113.7')
+    expect(() => clientAddress(request, parseTrustProxy('10.0.0.0/8'))).toThrow()
   })
 
   test('a client cannot change the address under which it is counted', () => {

@@ -4,18 +4,27 @@ import { canonicalAddress, matchesCidr, type TrustProxy } from '../../base/netwo
 /** The address of a connection that closed before its address was read. */
 export const unknownAddress = 'unknown'
 
+/** The connection of a request. */
+export interface Peer {
+  readonly headers: Headers
+  /** The remote address of the connection, null if it has closed. Takes a system call. */
+  readPeer(): string | null
+}
+
 /**
- * The client's canonical address. `readPeer` returns the remote address of the connection, null if it has closed; it
- * takes a system call, and is not called where the headers of a trusted proxy have the address. Each proxy appends the
- * address that called it, so the list is read from its end; entries before the first one that no trusted proxy wrote
- * can be forged by the client.
+ * The client's canonical address. The remote address of the connection is not read where the headers of a trusted proxy
+ * have the client's. Each proxy appends the address that called it, so the list is read from its end; entries before
+ * the first one that no trusted proxy wrote can be forged by the client.
  */
-export function clientAddress(headers: Headers, readPeer: () => string | null, trust: TrustProxy): string {
-  if (trust.kind === 'none') return canonicalPeer(readPeer())
-  const forwarded = headers.get('x-forwarded-for')
-  if (forwarded === null) return canonicalPeer(readPeer())
-  if (trust.kind === 'hops') return walk(forwarded, (_, step) => step < trust.hops) ?? canonicalPeer(readPeer())
-  const peer = canonicalPeer(readPeer())
+export function clientAddress(request: Peer, trust: TrustProxy): string {
+  if (trust.kind === 'none') return canonicalPeer(request.readPeer())
+  const forwarded = request.headers.get('x-forwarded-for')
+  return forwarded === null ? canonicalPeer(request.readPeer()) : forwardedAddress(forwarded, request, trust)
+}
+
+function forwardedAddress(forwarded: string, request: Peer, trust: Exclude<TrustProxy, { kind: 'none' }>): string {
+  if (trust.kind === 'hops') return walk(forwarded, (_, step) => step < trust.hops) ?? canonicalPeer(request.readPeer())
+  const peer = canonicalPeer(request.readPeer())
   const isTrusted = (address: string): boolean => trust.networks.some((network) => matchesCidr(network, address))
   return walk(forwarded, (address) => isTrusted(address ?? peer)) ?? peer
 }

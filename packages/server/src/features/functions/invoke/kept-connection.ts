@@ -7,18 +7,18 @@ import { connectionIdleSeconds } from '../../../limits/api.ts'
 import { hostGraceMs } from '../../../limits/functions.ts'
 
 /** Call it once the body is read. Returns the function that restores the timeout, which may be called repeatedly. */
-export function keepConnection({ setIdleSeconds }: Pick<Call, 'setIdleSeconds'>, timeoutMs: number): () => void {
+export function keepConnection(call: Pick<Call, 'setIdleSeconds'>, timeoutMs: number): () => void {
   let isKept = true
   const release = (): void => {
     if (!isKept) return
     isKept = false
     clearTimeout(timer)
-    setIdleSeconds?.(connectionIdleSeconds)
+    call.setIdleSeconds?.(connectionIdleSeconds)
   }
   // The end of a stream that the client does not read is not known.
   const timer = setTimeout(release, timeoutMs + hostGraceMs)
   timer.unref?.()
-  setIdleSeconds?.(0)
+  call.setIdleSeconds?.(0)
   return release
 }
 

@@ -9,7 +9,7 @@ import { json } from '../../../http/replies/reply.ts'
 import { batchByFilterRecordsMax, batchOperationsMax } from '../../../limits/api.ts'
 import { readsOtherTables } from '../../../query/matches.ts'
 import type { TableCall } from '../resolve-table.ts'
-import { common, type ResolveCall, recordSchema, tablePaths, writeScope } from '../table-endpoint.ts'
+import { common, type ResolveCall, recordSchema, tablePaths, withTable, writeScope } from '../table-endpoint.ts'
 import { batchShape, changeFound, findByFilter, parseBatch, parseByFilter, runBatch } from './batch.ts'
 import { type Body, type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
 import { decideInsert, insertRecord } from './insert.ts'
@@ -102,10 +102,10 @@ function insertEndpoint(deps: WriteEndpointsDeps): Endpoint {
       201: { description: 'The stored record', schema: recordSchema },
     },
     errors: [404, 409],
-    async handle(call) {
-      const table = await deps.resolve(call)
-      return call.query.upsert ? upsertOne(deps, call, table, call.query.conflictTarget) : insertOne(deps, call, table)
-    },
+    handle: (call) =>
+      withTable(deps.resolve(call), (table) =>
+        call.query.upsert ? upsertOne(deps, call, table, call.query.conflictTarget) : insertOne(deps, call, table),
+      ),
   })
 }
 
@@ -143,7 +143,7 @@ function upsertOne(
   })
 }
 
-function updateEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
+function updateEndpoint(deps: WriteEndpointsDeps): Endpoint {
   return endpoint({
     ...common,
     name: 'records.update',
@@ -157,26 +157,27 @@ function updateEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
     body: recordSchema,
     replies: { 200: { description: 'The updated record', schema: recordSchema } },
     errors: [404, 409, 412],
-    async handle(call) {
-      const table = await resolve(call)
-      required(table.permissions.updateBefore(), call.caller)
-      const patch = parsePatch(table.bodyView, call.body)
-      const ifMatch = call.headers.get('If-Match')
-      const id = call.params.id ?? ''
-      const sent = [...sentBy(patch)]
-      const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
-      return runWrite(
-        call,
-        table,
-        shapeOf,
-        async (write) => respondWithRecord(write, { ...(await updateRecord(write, id, patch, ifMatch)), sent }, 200),
-        {
-          foresees: { operation: 'update', rehearse: (write) => updateRecord(write, id, patch, ifMatch) },
-          row: onlyRow(table, id),
-        },
-      )
-    },
+    handle: (call) => withTable(deps.resolve(call), (table) => updateOne(deps, call, table)),
   })
+}
+
+function updateOne({ runWrite }: WriteEndpointsDeps, call: Call<unknown, Body>, table: TableCall): Promise<Reply> {
+  required(table.permissions.updateBefore(), call.caller)
+  const patch = parsePatch(table.bodyView, call.body)
+  const ifMatch = call.headers.get('If-Match')
+  const id = call.params.id ?? ''
+  const sent = [...sentBy(patch)]
+  const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
+  return runWrite(
+    call,
+    table,
+    shapeOf,
+    async (write) => respondWithRecord(write, { ...(await updateRecord(write, id, patch, ifMatch)), sent }, 200),
+    {
+      foresees: { operation: 'update', rehearse: (write) => updateRecord(write, id, patch, ifMatch) },
+      row: onlyRow(table, id),
+    },
+  )
 }
 
 function deleteEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {

@@ -135,14 +135,24 @@ export interface WriteTarget extends Pick<WriteOptions, 'table' | 'row' | 'calle
  * with the effects of the write, and an error response in a transaction of its own. A repeated request gets the stored
  * response as `replay` shows it to the caller now.
  */
-export async function writeOnce(
-  { database, namespace, table, row, caller }: WriteTarget,
+export const writeOnce = (
+  target: WriteTarget,
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
   work: (tx: Transaction) => Promise<WriteResponse>,
   replay: Replay,
+): Promise<Reply> =>
+  key ? writeWithKey(target, key, times, work, replay) : target.database.write(work, target).then(replyOf)
+
+const replyOf = ({ reply }: WriteResponse): Reply => reply
+
+async function writeWithKey(
+  { database, namespace, table, row, caller }: WriteTarget,
+  key: IdempotencyKey,
+  times: { nowMs: number; sinceMs: number },
+  work: (tx: Transaction) => Promise<WriteResponse>,
+  replay: Replay,
 ): Promise<Reply> {
-  if (!key) return (await database.write(work, { table, row, caller })).reply
   const responses: Responses = { table: responsesTable(namespace, database.dialect), replay, ...times }
   let isMismatch = false
   try {

@@ -59,9 +59,10 @@ async function continueVersions(write: Write, inserted: readonly NewRecord[]): P
  */
 export async function insertRecord(write: Write, proposed: NewRecord): Promise<Stored> {
   const decided = decideInsert(write, proposed)
-  if (decided) return insertDecided(write, decided)
-  const [stored] = await pretendInserts(write, [proposed])
-  return stored as Stored
+  if (!decided) return (await pretendInserts(write, [proposed]))[0] as Stored
+  const change = await insertUnlogged(write, decided)
+  recordInserts(write, [change])
+  return storedOf(change, decided.decision)
 }
 
 /** The record as its hooks decided it; null if they have yet to decide. */
@@ -84,19 +85,15 @@ async function pretendInserts(write: Write, records: readonly NewRecord[]): Prom
   return rows.map(({ row }) => pretend(write, changeOf(call.table, row.id as string, null, row, version)))
 }
 
-async function insertDecided(write: Write, inserted: NewRecord): Promise<Stored> {
-  const change = await insertUnlogged(write, inserted)
-  recordInserts(write, [change])
-  return storedOf(change, inserted.decision)
-}
-
 /** Inserts a decided record; its change has yet to be recorded. */
 async function insertUnlogged(write: Write, inserted: NewRecord): Promise<Change> {
   const { call, nowMs } = write
   const { row, decision } = inserted
   const id = row.id as string
-  await requireRule(write, call.permissions.insert(), row)
-  await checkReferences(write, row, Object.keys(row), decision)
+  const checking = requireRule(write, call.permissions.insert(), row)
+  if (checking) await checking
+  const references = checkReferences(write, row, Object.keys(row), decision)
+  if (references) await references
   const version = insertVersion(nowMs)
   sendIndexed(write, call.rows.insert(row, version), row)
   const continued = inserted.hasOwnId ? (await continueVersions(write, [inserted])).get(id) : undefined

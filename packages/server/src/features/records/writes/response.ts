@@ -142,11 +142,21 @@ async function showAfterQuery(write: Write, written: Written): Promise<Shown> {
 
 /**
  * The response with one record, of any size. It has an `ETag` only if a `GET` by the caller would return the same one.
+ * A promise where the database decides whether the caller may read the record.
  */
-export async function respondWithRecord(write: Write, written: Written, status: number): Promise<WriteResponse> {
-  const shown = showIfDecided(write.call, written) ?? (await showAfterQuery(write, written))
-  const { text, isReadable } = shown
-  const etag = isReadable ? { ETag: entityTagOf(write.call, written) } : undefined
+export function respondWithRecord(
+  write: Write,
+  written: Written,
+  status: number,
+): WriteResponse | Promise<WriteResponse> {
+  const shown = showIfDecided(write.call, written)
+  return shown
+    ? responseWith(write, written, shown, status)
+    : showAfterQuery(write, written).then((found) => responseWith(write, written, found, status))
+}
+
+function responseWith({ call }: Write, written: Written, { text, isReadable }: Shown, status: number): WriteResponse {
+  const etag = isReadable ? { ETag: entityTagOf(call, written) } : undefined
   return { reply: jsonText(text, status, etag), brief: () => JSON.stringify({ abridged: true, id: written.row.id }) }
 }
 

@@ -8,7 +8,7 @@ import type { DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
 import type { AuditedChange } from '../../../http/audited-change.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
-import { type BeforeHooks, type HookOperation, hookOperations } from '../../before-hooks.ts'
+import { type BeforeHooks, type HookOperation, hookOperations, type NamespaceHooks } from '../../before-hooks.ts'
 import { rehearsalOf } from '../../write-rehearsal.ts'
 import type { Change } from '../changes/changes.ts'
 import { maskedValues } from '../hidden-values.ts'
@@ -75,6 +75,10 @@ export interface WriteRunnerDeps {
   readonly clock: Clock
 }
 
+/** The operations on a table that its hooks see; on any table without a name. */
+const coveredBy = (hooks: NamespaceHooks, tableName: string | null): readonly HookOperation[] =>
+  hookOperations.filter((operation) => tableName === null || hooks.covers(tableName, operation))
+
 export function createWriteRunner({ budget, onWrite, committed, removals, hooks, clock }: WriteRunnerDeps): RunWrite {
   const lockRows = createRowLocks()
   return (call, table, shapeOf, work, options = {}) => {
@@ -84,10 +88,9 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
     const nowMs = clock.now()
     const key = keyOf(call, storesErrors)
     onWrite(address)
-    const found = skipsHooks ? null : (hooks?.of(address.namespace) ?? null)
-    const covers = (operation: HookOperation): boolean =>
-      found !== null && (spansTables || found.covers(table.table.name, operation))
-    const passes = found && hookOperations.some(covers) ? new HookPasses(found, call, lockRows) : null
+    const hooked = skipsHooks ? null : (hooks?.of(address.namespace) ?? null)
+    const covered = hooked && coveredBy(hooked, spansTables ? null : table.table.name)
+    const passes = hooked && covered?.length ? new HookPasses(hooked, call, lockRows) : null
     const committedHere = call.audit ? audited(committed, call.audit) : committed
     const writeIn = (tx: Transaction, isRehearsal: boolean): Write => {
       const logged = { chars: 0 }
@@ -107,7 +110,7 @@ export function createWriteRunner({ budget, onWrite, committed, removals, hooks,
       }
     }
     const run = (tx: Transaction): Promise<WriteResponse> => work(writeIn(tx, false))
-    const isForeseen = foresees !== undefined && covers(foresees.operation)
+    const isForeseen = foresees !== undefined && covered?.includes(foresees.operation) === true
     const target = {
       database,
       namespace: address.namespace,

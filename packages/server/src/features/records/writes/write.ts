@@ -32,13 +32,16 @@ import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts
 import { fieldPath, type Stored, type Write } from './write-context.ts'
 
 /**
- * Evaluates an expression for a row and queries the database only for what the row does not decide. Rows found there
- * stay locked until the commit. Writes that require the same rows to be absent are serialized by an advisory lock, so
- * that the second one sees what the first one inserted.
+ * Evaluates an expression for a row and queries the database only for what the row does not decide; returns a promise
+ * only then. Rows found there stay locked until the commit. Writes that require the same rows to be absent are
+ * serialized by an advisory lock, so that the second one sees what the first one inserted.
  */
-export async function rowSatisfies({ call, tx, isRehearsal }: Write, expr: Expr, row: RecordRow): Promise<boolean> {
+export function rowSatisfies(write: Write, expr: Expr, row: RecordRow): boolean | Promise<boolean> {
   const residual = partiallyEvaluate(expr, row)
-  if (residual.kind === 'const') return residual.value
+  return residual.kind === 'const' ? residual.value : findSatisfied(write, residual)
+}
+
+async function findSatisfied({ call, tx, isRehearsal }: Write, residual: Expr): Promise<boolean> {
   const { backEnd, address, table } = call
   const lockKeys = negatedExists(residual).map((exists) => JSON.stringify([address, exists]))
   await tx.lock(...lockKeys)
@@ -47,9 +50,15 @@ export async function rowSatisfies({ call, tx, isRehearsal }: Write, expr: Expr,
   return found !== undefined
 }
 
-/** Throws 401/403 unless the row satisfies a rule. */
-export async function requireRule(write: Write, expr: Expr, row: RecordRow): Promise<void> {
-  if (!(await rowSatisfies(write, expr, row))) throw denied(write.call.caller, write.at)
+/** Throws or rejects with 401/403 unless the row satisfies a rule. Returns a promise only where it queries. */
+export function requireRule(write: Write, expr: Expr, row: RecordRow): void | Promise<void> {
+  const satisfies = rowSatisfies(write, expr, row)
+  if (satisfies instanceof Promise) return requireSatisfied(write, satisfies)
+  if (!satisfies) throw denied(write.call.caller, write.at)
+}
+
+async function requireSatisfied({ call, at }: Write, satisfies: Promise<boolean>): Promise<void> {
+  if (!(await satisfies)) throw denied(call.caller, at)
 }
 
 /** Counts what a request adds to the change log. Throws 413 beyond the limit. */
@@ -136,13 +145,26 @@ export async function runIndexed(write: Write, statement: SqlText, row: RecordRo
 }
 
 /**
- * Throws 400 unless all references are to records visible to the caller; others would reveal which ids exist. A
- * reference that hooks have set may be to any record; it fails as they do.
+ * Rejects with 400 unless all references are to records visible to the caller; others would reveal which ids exist. A
+ * reference that hooks have set may be to any record; it fails as they do. Undefined where there are none.
  */
-export async function checkReferences(
+export function checkReferences(
   write: Write,
   row: RecordRow,
-  names: Iterable<string>,
+  names: readonly string[],
+  decision: Decision | undefined,
+): Promise<void> | undefined {
+  const { fields } = write.call.table
+  for (const name of names)
+    if (fields.get(name)?.references !== undefined && row[name] !== null && row[name] !== undefined)
+      return findReferences(write, row, names, decision)
+  return undefined
+}
+
+async function findReferences(
+  write: Write,
+  row: RecordRow,
+  names: readonly string[],
   decision: Decision | undefined,
 ): Promise<void> {
   for (const name of names) {
@@ -249,15 +271,18 @@ export async function updateRow(
   const { call } = write
   const { row: before, version: versionBefore } = previous
   checkIncrements(write, patch)
-  await requireRule(write, call.permissions.updateBefore(), before)
+  const checking = requireRule(write, call.permissions.updateBefore(), before)
+  if (checking) await checking
   const proposed = applyPatch(call.table, before, patch, write.nowMs, fixed)
   const decision = decide(write, 'update', previous, proposed.after)
   const after = decision?.row ?? proposed.after
   const named = decision ? new Set([...proposed.changed, ...decision.altered]) : proposed.changed
   const changed = [...named, ...findRecomputed(call.table, before, after)]
   if (decision !== null) {
-    await requireRule(write, call.permissions.updateAfter(), after)
-    await checkReferences(write, after, changed, decision)
+    const checkingAfter = requireRule(write, call.permissions.updateAfter(), after)
+    if (checkingAfter) await checkingAfter
+    const references = checkReferences(write, after, changed, decision)
+    if (references) await references
   }
   const version = nextVersion(versionBefore, write.nowMs)
   const statement = call.rows.update(after, changed, version)

@@ -78,7 +78,7 @@ function parseRelations(call: TableCall, value: unknown, at: string, depth: numb
 type ParseNested = (target: TableCall, value: unknown, path: string) => readonly Included[]
 
 function parseRelation(
-  { sibling }: TableCall,
+  source: TableCall,
   relation: Relation,
   options: unknown,
   at: string,
@@ -93,7 +93,7 @@ function parseRelation(
   const { fields, where, sort, limit, count, include } = options
   if (count !== undefined && typeof count !== 'boolean')
     throw invalidField(`${at}.count`, 'type', 'must be true or false')
-  const call = sibling(relation.target)
+  const call = source.sibling(relation.target)
   const { view, permissions } = call
   const shown = fields === undefined ? null : parseFieldList(view, fields, `${at}.fields`)
   const filter = where === undefined ? null : parseConditions(view, `${at}.where`, where)
