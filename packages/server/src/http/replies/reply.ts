@@ -84,7 +84,7 @@ export function toResponse(reply: Reply, templates: ReplyTemplates, send: SendTe
   const response = new Response(body, { status, headers: text === null ? templates.withoutBody : templates.withBody })
   if (contentType !== undefined) response.headers.set('Content-Type', contentType)
   for (const name in headers) response.headers.set(name, headers[name] as string)
-  for (const cookie of reply.cookies ?? []) response.headers.append('Set-Cookie', cookie)
+  if (reply.cookies) for (const cookie of reply.cookies) response.headers.append('Set-Cookie', cookie)
   return response
 }
 
