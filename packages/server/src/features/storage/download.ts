@@ -3,15 +3,16 @@
  * signed. Callers have authorized the request before.
  */
 import { randomBytes } from 'node:crypto'
-import { openFileSlice } from '../../base/files/file-slice.ts'
+import { openFileSlice, readFileSlice } from '../../base/files/file-slice.ts'
 import type { BlobSource, Blobs, ByteRange } from '../../engines/blobs/blobs.ts'
+import { EngineError } from '../../engines/sql/error.ts'
 import { preconditionFailed, rangeNotSatisfiable } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
 import { matchesEtag, matchesStrongly } from '../../http/replies/etags.ts'
 import { parseHttpDate } from '../../http/replies/http-date.ts'
 import { type ByteSpan, contentRange, parseRanges } from '../../http/replies/ranges.ts'
 import { bytes, empty } from '../../http/replies/reply.ts'
-import { bufferedAnswerBytes } from '../../limits/storage.ts'
+import { bufferedAnswerBytes, readFileBytes } from '../../limits/storage.ts'
 import type { BlobPart } from './blobs/blob-registry.ts'
 import { contentHeaders } from './uploads/content.ts'
 
@@ -92,7 +93,10 @@ async function readAll(blobs: Blobs, { blobs: parts, size }: Content, hasRange: 
   if (size === 0) return new Uint8Array()
   const source = await readSpan(blobs, parts, { start: 0, end: size })
   // The runtime applies `Range` to a complete file by itself, even where this request must get the full content.
-  const decided = hasRange && source.kind === 'file' ? { kind: 'stream' as const, stream: streamOf(source) } : source
+  const decided =
+    hasRange && source.kind === 'file' && size > readFileBytes
+      ? { kind: 'stream' as const, stream: streamOf(source) }
+      : source
   return buffered(decided, size)
 }
 
@@ -100,8 +104,17 @@ type BytesSource = NonNullable<Reply['source']>
 
 /** The runtime sends streams without a `Content-Length`; short ones are buffered so that the response has one. */
 async function buffered(source: BlobSource, size: number): Promise<BytesSource> {
-  if (source.kind === 'file' || size > bufferedAnswerBytes) return source
+  if (source.kind === 'file') return size <= readFileBytes ? read(source) : source
+  if (size > bufferedAnswerBytes) return source
   return new Response(source.stream).bytes() as Promise<Uint8Array<ArrayBuffer>>
+}
+
+function read(source: BlobSource & { kind: 'file' }): Uint8Array<ArrayBuffer> {
+  try {
+    return readFileSlice(source)
+  } catch (error) {
+    throw new EngineError('unavailable', 'A file cannot be read', [], error)
+  }
 }
 
 /** The bytes of a source as a stream. */
