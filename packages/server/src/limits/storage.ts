@@ -112,7 +112,7 @@ export const tusChunkBytes = 16 * MiB
 export const bufferedAnswerBytes = MiB
 /**
  * Longest content of a file that is read into memory. The runtime, which reads it at once as well, would send it in
- * seven system calls, but sends 16 KiB with their headers in one.
+ * seven system calls. From 16 KiB on it sends each header of a response from memory alone.
  */
 export const readFileBytes = 14 * KiB
 
