@@ -223,6 +223,11 @@ export const closeRequestsMs = 18_000
 /** Seconds without traffic before a kept-alive connection is closed; also the slow-request bound. */
 export const connectionIdleSeconds = 60
 
+/**
+ * From this size on a text is sent as one chunk: once its handler has waited, the runtime would send each name and
+ * value of the headers in a system call of its own.
+ */
+export const chunkedTextBytes = 15 * KiB
 /** JSON responses from this size on are sent in chunks and counted until the client has read them. */
 export const largeResponseBytes = 256 * KiB
 /** Chunk size of such a response. */

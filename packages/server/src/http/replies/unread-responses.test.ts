@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { stalledResponseMs } from '../../limits/api.ts'
+import { chunkedTextBytes, largeResponseBytes, stalledResponseMs } from '../../limits/api.ts'
 import { KiB, MiB } from '../../limits/units.ts'
 import { connectRaw, serve, tiny } from '../harness.test.ts'
 import { bytes, jsonText } from './reply.ts'
@@ -105,4 +105,42 @@ test('with too many pending requests, unread downloads are aborted within second
 test('a small response is sent without buffering', async () => {
   const { request } = serve([large(KiB)])
   expect((await request('/large')).headers.get('content-length')).toBe(String(KiB + 2))
+})
+
+const textOf = (units: number, unit: string) =>
+  tiny({
+    name: 'text',
+    paths: ['/text'],
+    async handle() {
+      await new Promise((resolve) => setImmediate(resolve))
+      return jsonText(unit.repeat(units))
+    },
+  })
+
+test.each([
+  [chunkedTextBytes - 1, 'x', false],
+  [chunkedTextBytes, 'x', true],
+  [chunkedTextBytes / 3 - 1, '€', false],
+  [chunkedTextBytes / 3, '€', true],
+  [largeResponseBytes - 1, 'x', true],
+])('%d times %p after a wait: in one chunk is %p', async (units, unit, isChunked) => {
+  const { request } = serve([textOf(units, unit)])
+  for (const times of [1, 2]) {
+    const response = await request('/text')
+    expect(await response.text()).toBe(unit.repeat(units))
+    expect([times, response.headers.get('transfer-encoding')]).toEqual([times, isChunked ? 'chunked' : null])
+    expect(response.headers.get('content-type')).toBe('application/json')
+  }
+})
+
+test('a client that leaves before it has read a text of one chunk disturbs no other', async () => {
+  const { server, request } = serve([textOf(largeResponseBytes - 1, 'x'), small])
+  for (let times = 0; times < 20; times++) {
+    const leaving = connectRaw(server)
+    leaving.write('GET /text HTTP/1.1\r\nHost: h\r\n\r\n')
+    await leaving.until('HTTP/1.1 200')
+    leaving.socket.destroy()
+  }
+  expect((await request('/small')).status).toBe(200)
+  expect(await (await request('/text')).text()).toHaveLength(largeResponseBytes - 1)
 })

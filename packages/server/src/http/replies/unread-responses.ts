@@ -3,8 +3,10 @@
  * all connections are known and bounded: beyond the bound, stalled responses are aborted. Downloads are streamed by the
  * runtime and hold file handles instead: with too many requests in progress, their idle timeout becomes shorter.
  */
+import { inOneChunk } from '../../base/network/one-chunk.ts'
 import { unavailable } from '../../errors.ts'
 import {
+  chunkedTextBytes,
   crowdedIdleSeconds,
   largeResponseBytes,
   rememberedDownloadsMax,
@@ -37,6 +39,10 @@ interface Unread {
   /** Closes the connection. */
   cut(): void
 }
+
+/** Exact where it matters: a UTF-16 unit takes at most three bytes. */
+const byteLength = (text: string | Uint8Array): number =>
+  typeof text === 'string' && text.length * 3 >= chunkedTextBytes ? Buffer.byteLength(text) : text.length
 
 export function createUnreadResponses({
   pendingMax,
@@ -94,8 +100,9 @@ export function createUnreadResponses({
 
   return {
     bodyOf(text) {
-      if (text.length < largeResponseBytes) return text
+      if (byteLength(text) < chunkedTextBytes) return text
       const bytes = typeof text === 'string' ? Buffer.from(text) : text
+      if (text.length < largeResponseBytes) return inOneChunk(bytes)
       makeRoom(bytes.length)
       return inPieces(bytes)
     },
