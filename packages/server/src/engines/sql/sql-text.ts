@@ -28,24 +28,20 @@ const noValues: readonly SqlValue[] = []
  */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (SqlValue | SqlText)[]): SqlText {
   let text = strings[0] as string
-  // Most texts have one part with values: share its array, and copy it only to add to it.
-  let shared: readonly SqlValue[] = noValues
-  let own: SqlValue[] | null = null
+  // Most texts have one part with values: share its array instead of copying it.
+  let values: readonly SqlValue[] = noValues
   for (let i = 0; i < parts.length; i++) {
     const part = parts[i] as SqlValue | SqlText
-    if (!isSqlText(part)) {
-      text += '?'
-      own ??= [...shared]
-      own.push(part)
-    } else {
+    if (isSqlText(part)) {
       text += part.text
-      if (own) own.push(...part.values)
-      else if (shared.length === 0) shared = part.values
-      else if (part.values.length > 0) own = [...shared, ...part.values]
+      if (part.values.length > 0) values = values.length === 0 ? part.values : [...values, ...part.values]
+    } else {
+      text += '?'
+      values = [...values, part]
     }
     text += strings[i + 1]
   }
-  return { text, values: own ?? shared }
+  return { text, values }
 }
 
 const identifiers = new Map<string, SqlText>()

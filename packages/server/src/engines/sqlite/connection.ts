@@ -93,7 +93,8 @@ function engineErrorOf(error: unknown, path: string): unknown {
 
 /**
  * The text with `+?` for each `?`: the same value without an effect on the plan. SQLite plans a statement again before
- * each run whose plan depends on a parameter, as `WHERE a = ? ORDER BY b` and `LIMIT ?` do.
+ * each run whose plan depends on a parameter, as `WHERE a = ? ORDER BY b` and `LIMIT ?` do. Texts are made by `sql`, so
+ * that a `?` is always a parameter.
  */
 const withStablePlan = (text: string): string => text.replaceAll('?', '+?')
 
