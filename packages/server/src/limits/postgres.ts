@@ -69,8 +69,8 @@ export const followedBytesMax = 4 * MiB
 /** Tables whose last changes a node keeps for its totals, and the bytes of each; without them a total reads its own. */
 export const followedTablesMax = 64
 export const followedKeptBytes = MiB
-/** Groups of writes that share a transaction at a time, per table: one commits while others read and write. */
-export const sharedGroupsMax = 4
+/** Groups of writes that share a transaction at a time, per table: one commits while another reads and writes. */
+export const sharedGroupsMax = 2
 /** Writes of a group: more save little, and each waits for all. */
 export const sharedWritesMax = 64
 /** By how much groups grow again with each that succeeds, after one that failed has halved them. */

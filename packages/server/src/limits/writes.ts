@@ -45,6 +45,8 @@ export const rowsReadAtOnceChars = MiB
  * have one of these, one batch of reads and one slice of expensive requests, and point reads wait for all of them.
  */
 export const eventLoopSliceMs = 5
+/** Time for which a group of writes waits while each round of the event loop adds to it: that of some 50 requests. */
+export const writeGroupWaitMs = 2
 
 /**
  * Maximum increment for a caller without read access. No such increment can overflow, whatever the stored value, so

@@ -1,13 +1,15 @@
 /**
  * Group commit. Concurrent writes share one transaction; each is atomic. They are taken round robin over callers, those
- * of one caller in order. The commit goes to the write-ahead log without
- * waiting for the disk; the log is then synced off the main thread, and only then are the writes acknowledged.
- * Acknowledged means durable, and a slow disk delays writers, never readers. States: idle → (a write arrives)
+ * of one caller in order. A group starts once a round of the event loop has added nothing to it. The commit goes to the
+ * write-ahead log without waiting for the disk; the log is then synced off the main thread, and only then are the
+ * writes acknowledged. Acknowledged means durable, and a slow disk delays writers, never readers. States: idle → (a write arrives)
  * committing groups → idle. After a failed sync (`failed`) the durable state is unknown: every write is rejected until
  * `recovery` has brought the log to disk (`recovered`).
  */
+import { startAdaptively } from '../../base/concurrency/adaptive-batch.ts'
 import { RoundRobin } from '../../base/concurrency/round-robin.ts'
 import { groupCommitOperationsMax, writeQueueOperationsMax, writeQueuePerCallerMax } from '../../limits/sqlite.ts'
+import { writeGroupWaitMs } from '../../limits/writes.ts'
 import { EngineError } from '../sql/error.ts'
 import {
   commitGroup,
@@ -90,8 +92,7 @@ export class Writer {
       this.#queue.add(caller, { work, resolve: resolve as (value: unknown) => void, reject })
       if (this.#isCommitting) return
       this.#isCommitting = true
-      // Further writes of this event-loop tick share the commit.
-      setImmediate(() => void this.#commitQueued())
+      this.#startGroup(() => void this.#commitQueued())
     })
   }
 
@@ -136,7 +137,7 @@ export class Writer {
   }
 
   async #commitQueued(): Promise<void> {
-    while (this.#isWaiting()) {
+    while (this.#waiting() > 0) {
       if (this.#pause) {
         this.#pause.reached.resolve()
         await this.#pause.over.promise
@@ -149,7 +150,7 @@ export class Writer {
       const checkpoint = changed ? this.#options.onGroup?.() : undefined
       if (checkpoint) await checkpoint
       // Yields, so that requests that have arrived meanwhile join the next group.
-      if (this.#isWaiting()) await new Promise<void>((resolve) => setImmediate(resolve))
+      if (this.#waiting() > 0) await new Promise<void>((resolve) => this.#startGroup(resolve))
     }
     this.#isCommitting = false
     this.#pause?.reached.resolve()
@@ -160,8 +161,14 @@ export class Writer {
     return this.#syncing !== null || this.#awaitingSync.length > 0
   }
 
-  #isWaiting(): boolean {
-    return this.#rest.length + this.#queue.size > 0
+  #waiting(): number {
+    return this.#rest.length + this.#queue.size
+  }
+
+  /** Writes that arrive in this tick, and in those after it while each brings some, share the commit. */
+  #startGroup(start: () => void): void {
+    const size = (): number => this.#waiting()
+    startAdaptively({ size, sizeMax: groupCommitOperationsMax, waitMs: writeGroupWaitMs }, start)
   }
 
   /** A group takes an operation when it runs it, so that a write waits for one of each other caller. */

@@ -2,6 +2,7 @@
  * Forms the groups of writes that share a transaction, per table. A few groups of a table run at a time: a write that
  * arrives while none does starts one at once, and under load those that arrive meanwhile form the next.
  */
+import { startAdaptively } from '../../../base/concurrency/adaptive-batch.ts'
 import {
   postgresTableShare,
   postgresWaitMs,
@@ -10,6 +11,7 @@ import {
   sharedWritesMax,
 } from '../../../limits/postgres.ts'
 import { writeQueueOperationsMax } from '../../../limits/sqlite.ts'
+import { writeGroupWaitMs } from '../../../limits/writes.ts'
 import { EngineError } from '../../sql/error.ts'
 import type { Connections } from '../connections.ts'
 import type { PreparedConnection } from '../prepared-connection.ts'
@@ -62,11 +64,12 @@ export function createSharedWrites({ connections, statements, runAlone }: Shared
     return queue
   }
 
-  /** A group starts at the end of the tick, with all writes of the tick. */
+  /** A group starts with the writes of this tick, and of those after it while each brings some. */
   function schedule(key: string, queue: Queue): void {
     if (queue.isScheduled || queue.groups >= sharedGroupsMax || queue.waiting.length === 0) return
     queue.isScheduled = true
-    setImmediate(() => {
+    const size = (): number => queue.waiting.length
+    startAdaptively({ size, sizeMax: queue.size, waitMs: writeGroupWaitMs }, () => {
       queue.isScheduled = false
       const members = takeGroup(queue)
       if (members.length > 0) void start(key, queue, members)
