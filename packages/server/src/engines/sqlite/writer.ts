@@ -2,11 +2,11 @@
  * Group commit. Concurrent writes share one transaction; each is atomic. They are taken round robin over callers, those
  * of one caller in order. A group starts once a round of the event loop has added nothing to it. The commit goes to the
  * write-ahead log without waiting for the disk; the log is then synced off the main thread, and only then are the
- * writes acknowledged. Acknowledged means durable, and a slow disk delays writers, never readers. States: idle → (a write arrives)
- * committing groups → idle. After a failed sync (`failed`) the durable state is unknown: every write is rejected until
- * `recovery` has brought the log to disk (`recovered`).
+ * writes acknowledged. Acknowledged means durable, and a slow disk delays writers, never readers. States: idle → (a
+ * write arrives) committing groups → idle. After a failed sync (`failed`) the durable state is unknown: every write is
+ * rejected until `recovery` has brought the log to disk (`recovered`).
  */
-import { startAdaptively } from '../../base/concurrency/adaptive-batch.ts'
+import { startAdaptively } from '../../base/batching/adaptive-batch.ts'
 import { RoundRobin } from '../../base/concurrency/round-robin.ts'
 import { groupCommitOperationsMax, writeQueueOperationsMax, writeQueuePerCallerMax } from '../../limits/sqlite.ts'
 import { writeGroupWaitMs } from '../../limits/writes.ts'

@@ -2,7 +2,7 @@
  * Forms the groups of writes that share a transaction, per table. A few groups of a table run at a time: a write that
  * arrives while none does starts one at once, and under load those that arrive meanwhile form the next.
  */
-import { startAdaptively } from '../../../base/concurrency/adaptive-batch.ts'
+import { startAdaptively } from '../../../base/batching/adaptive-batch.ts'
 import {
   postgresTableShare,
   postgresWaitMs,

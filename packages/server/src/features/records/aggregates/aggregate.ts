@@ -4,8 +4,8 @@
  * to the same condition.
  */
 import { required } from '../../../access/check.ts'
+import { createCoalescer } from '../../../base/batching/coalescer.ts'
 import type { Clock } from '../../../base/clock.ts'
-import { createCoalescer } from '../../../base/concurrency/coalescer.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { DatabaseAddress } from '../../../engines/sql/sql.ts'

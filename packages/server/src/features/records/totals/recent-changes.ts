@@ -2,8 +2,9 @@
  * The last changes of a table, kept for all of its totals: whatever moves the snapshot, also a write to another table,
  * the log is read once, and not for each total that is requested next.
  */
+
+import { createCoalescer } from '../../../base/batching/coalescer.ts'
 import type { Clock } from '../../../base/clock.ts'
-import { createCoalescer } from '../../../base/concurrency/coalescer.ts'
 import { createLru } from '../../../base/concurrency/lru.ts'
 import type { Follow } from '../../../engines/sql/dialect.ts'
 import { ident } from '../../../engines/sql/sql-text.ts'

@@ -21,9 +21,9 @@ function simulate(
     round += 1
     size += arrived
     nowMs += roundMs
-    const look = pending as (() => void) | null
+    const check = pending as (() => void) | null
     pending = null
-    look?.()
+    check?.()
   }
   return started
 }

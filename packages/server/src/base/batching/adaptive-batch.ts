@@ -23,12 +23,12 @@ export function startAdaptively(
 ): void {
   const endMs = elapsedMs() + waitMs
   let before = size()
-  const look = (): void => {
+  const check = (): void => {
     const now = size()
     if (now > before && now < sizeMax && elapsedMs() < endMs) {
       before = now
-      nextRound(look)
+      nextRound(check)
     } else start()
   }
-  nextRound(look)
+  nextRound(check)
 }
