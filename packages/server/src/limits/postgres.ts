@@ -69,8 +69,12 @@ export const followedBytesMax = 4 * MiB
 /** Tables whose last changes a node keeps for its totals, and the bytes of each; without them a total reads its own. */
 export const followedTablesMax = 64
 export const followedKeptBytes = MiB
-/** Groups of writes that share a transaction at a time, per table: one commits while another reads and writes. */
-export const sharedGroupsMax = 2
+/** Groups of writes that share a transaction at a time, per table: while one commits, others read and write. */
+export const sharedGroupsMax = 4
+/** Of these, the groups that start with any number of writes: a lone write waits for no more than one commit. */
+export const sharedGroupsAnySize = 2
+/** The third group starts with this many writes, and each further one with as many more: small groups cost the most. */
+export const sharedGroupStep = 8
 /** Writes of a group: more save little, and each waits for all. */
 export const sharedWritesMax = 64
 /** By how much groups grow again with each that succeeds, after one that failed has halved them. */

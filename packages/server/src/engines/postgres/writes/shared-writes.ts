@@ -6,6 +6,8 @@ import { startAdaptively } from '../../../base/batching/adaptive-batch.ts'
 import {
   postgresTableShare,
   postgresWaitMs,
+  sharedGroupStep,
+  sharedGroupsAnySize,
   sharedGroupsMax,
   sharedGrowth,
   sharedWritesMax,
@@ -52,6 +54,12 @@ const grow = (queue: Queue): void => {
 
 const waitingMax = Math.floor(writeQueueOperationsMax * postgresTableShare)
 
+/** Whether another group may start: beyond the first ones only a large one, the larger the more are in progress. */
+function isDue({ groups, waiting }: Queue): boolean {
+  if (waiting.length === 0 || groups >= sharedGroupsMax) return false
+  return waiting.length >= (groups + 1 - sharedGroupsAnySize) * sharedGroupStep
+}
+
 export function createSharedWrites({ connections, statements, runAlone }: SharedWritesDeps): SharedWrites {
   const queues = new Map<string, Queue>()
 
@@ -66,7 +74,7 @@ export function createSharedWrites({ connections, statements, runAlone }: Shared
 
   /** A group starts with the writes of this tick, and of those after it while each brings some. */
   function schedule(key: string, queue: Queue): void {
-    if (queue.isScheduled || queue.groups >= sharedGroupsMax || queue.waiting.length === 0) return
+    if (queue.isScheduled || !isDue(queue)) return
     queue.isScheduled = true
     const size = (): number => queue.waiting.length
     startAdaptively({ size, sizeMax: queue.size, waitMs: writeGroupWaitMs }, () => {
