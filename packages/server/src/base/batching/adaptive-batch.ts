@@ -10,8 +10,8 @@ export interface AdaptiveBatchOptions {
   readonly sizeMax: number
   /** How long a batch that keeps growing waits, in milliseconds. */
   readonly waitMs: number
-  /** A monotonic clock. */
-  readonly elapsedMs?: () => number
+  /** A monotonic clock; the process's by default. */
+  readonly elapsedMs?: (() => number) | undefined
   /** Calls back in the next round of the event loop. */
   readonly nextRound?: (then: () => void) => void
 }

@@ -33,6 +33,8 @@ export interface WriterOptions extends GroupTarget {
   readonly onGroup?: () => Promise<void> | undefined
   /** Called with the first failure of `sync`; every write is then rejected until `recovered`. */
   readonly onSyncFailed?: (error: unknown) => void
+  /** A monotonic clock in milliseconds; the process's by default. */
+  readonly elapsedMs?: (() => number) | undefined
 }
 
 interface GroupResult {
@@ -168,7 +170,8 @@ export class Writer {
   /** Writes that arrive in this tick, and in those after it while each brings some, share the commit. */
   #startGroup(start: () => void): void {
     const size = (): number => this.#waiting()
-    startAdaptively({ size, sizeMax: groupCommitOperationsMax, waitMs: writeGroupWaitMs }, start)
+    const { elapsedMs } = this.#options
+    startAdaptively({ size, sizeMax: groupCommitOperationsMax, waitMs: writeGroupWaitMs, elapsedMs }, start)
   }
 
   /** A group takes an operation when it runs it, so that a write waits for one of each other caller. */

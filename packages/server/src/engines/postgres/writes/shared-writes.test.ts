@@ -116,6 +116,38 @@ const kindOf = (outcome: PromiseSettledResult<unknown>): string => {
 
 if (url !== undefined)
   describe('writes that share a transaction', () => {
+    test('a third group starts once it has eight writes', async () => {
+      await using world = await openWorld()
+      const [node] = world.nodes
+      const statements = statementsOf(world.schema)
+      const begun = new Set<string>()
+      const end = Promise.withResolvers<void>()
+      const hold = (id: string): Promise<void> =>
+        node.write(
+          async (tx) => {
+            begun.add(id)
+            tx.send(statements.insert(id, null))
+            await end.promise
+          },
+          { table: 'items', row: id },
+        )
+      const hasBegun = async (count: number): Promise<void> => {
+        while (begun.size < count) await world.admin.query('SELECT 1')
+      }
+      const first = hold('first')
+      await hasBegun(1)
+      const second = hold('second')
+      await hasBegun(2)
+      const waiting = ['1', '2', '3', '4', '5', '6', '7'].map(hold)
+      for (let round = 0; round < 20; round++) await world.admin.query('SELECT 1')
+      expect([...begun]).toEqual(['first', 'second'])
+      waiting.push(hold('8'))
+      await hasBegun(10)
+      end.resolve()
+      await Promise.all([first, second, ...waiting])
+      expect((await numbers(world)).size).toBe(10)
+    })
+
     test('those of one tick have one transaction; each hook runs once, after the commit', async () => {
       await using world = await openWorld()
       const statements = statementsOf(world.schema)
