@@ -122,7 +122,7 @@ if (url !== undefined)
       const statements = statementsOf(world.schema)
       const begun = new Set<string>()
       const end = Promise.withResolvers<void>()
-      const hold = (id: string): Promise<void> =>
+      const keepOpen = (id: string): Promise<void> =>
         node.write(
           async (tx) => {
             begun.add(id)
@@ -134,14 +134,14 @@ if (url !== undefined)
       const hasBegun = async (count: number): Promise<void> => {
         while (begun.size < count) await world.admin.query('SELECT 1')
       }
-      const first = hold('first')
+      const first = keepOpen('first')
       await hasBegun(1)
-      const second = hold('second')
+      const second = keepOpen('second')
       await hasBegun(2)
-      const waiting = ['1', '2', '3', '4', '5', '6', '7'].map(hold)
+      const waiting = ['1', '2', '3', '4', '5', '6', '7'].map(keepOpen)
       for (let round = 0; round < 20; round++) await world.admin.query('SELECT 1')
       expect([...begun]).toEqual(['first', 'second'])
-      waiting.push(hold('8'))
+      waiting.push(keepOpen('8'))
       await hasBegun(10)
       end.resolve()
       await Promise.all([first, second, ...waiting])
