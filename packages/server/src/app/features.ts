@@ -308,7 +308,7 @@ const functionsOf = ({ context, engines, listener }: Shared, records: Records, r
     config: () => context.config,
     counters: engines.cluster,
     run,
-    runBulkJob: records.runBulkJob,
+    bulkWork: records.bulkWork,
     url,
   })
 }

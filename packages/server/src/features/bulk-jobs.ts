@@ -29,15 +29,24 @@ export interface BulkJobs {
   /** The newest first. */
   list(key: string, limit: number): Promise<readonly StoredBulkJob[]>
   find(id: string): Promise<StoredBulkJob | null>
-  /** Ends an unfinished job after the page under way; false if it has ended. */
+  /**
+   * Ends an unfinished job, after the page under way: resolves once no page of it can commit any more, with all that
+   * have in its progress. False if it has ended. Throws 503 where nodes keep claiming it.
+   */
   cancel(id: string): Promise<boolean>
 }
 
-/** An attempt under way on this node. */
-export interface BulkRun {
+/** A job as one claim has found it. */
+export interface BulkClaim {
   readonly id: string
+  /** The fencing token of the claim: higher than those of all earlier ones. */
+  readonly token: number
   readonly input: string
   readonly progress: string | null
+}
+
+/** An attempt under way on this node. */
+export interface BulkRun extends BulkClaim {
   /** Whether no other attempt follows if this one fails. */
   readonly isLast: boolean
   /** Aborted when the job is canceled or another node has it. */
@@ -56,5 +65,23 @@ export class BulkFailure extends Error {
   }
 }
 
-/** Runs an attempt: resolves once the job is done, or the attempt has ended early. Throws `BulkFailure`. */
-export type RunBulkJob = (run: BulkRun) => Promise<'done' | 'interrupted'>
+/** The attempt has lost its lease: the job was canceled, or another node has it. */
+export class LeaseLost extends Error {
+  constructor() {
+    super('The job was canceled, or another node has it')
+    this.name = 'LeaseLost'
+  }
+}
+
+/** What the feature that writes records does for bulk jobs. */
+export interface BulkWork {
+  /** Runs an attempt: resolves once the job is done, or the attempt has ended early. Throws `BulkFailure`. */
+  run(run: BulkRun): Promise<'done' | 'interrupted'>
+  /**
+   * Ends the writes of every earlier claim; resolves with the progress of all pages that have committed. Throws
+   * `LeaseLost` where the job was claimed again.
+   */
+  fence(claim: BulkClaim): Promise<string | null>
+  /** Records the end of a canceled job, with its final progress, in the audit log. */
+  recordCanceled(claim: BulkClaim): Promise<void>
+}

@@ -126,6 +126,8 @@ export const bulkWithoutSignInMax = 100
 export const bulkFailuresMax = 1000
 /** Of them, those that a job names. */
 export const bulkFailuresNamed = 20
+/** Claims of one cancellation: its lease may expire meanwhile, and a node claim the job. */
+export const bulkCancelTriesMax = 5
 /** Jobs of a table that its list contains. */
 export const bulkJobsListed = 10
 

@@ -12,7 +12,7 @@ import type { RunInternally } from '../../http/internal-request.ts'
 import { secretsCachedMs } from '../../limits/functions.ts'
 import type { AuthHooks } from '../auth-hooks.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
-import type { BulkJobs, RunBulkJob } from '../bulk-jobs.ts'
+import type { BulkJobs, BulkWork } from '../bulk-jobs.ts'
 import type { Feature } from '../feature.ts'
 import { Background } from './background.ts'
 import { FunctionCode } from './code.ts'
@@ -49,8 +49,8 @@ export interface FunctionsDeps {
   readonly config: () => Config
   readonly counters: Counters
   readonly run: RunInternally
-  /** Runs the pages of bulk jobs. */
-  readonly runBulkJob: RunBulkJob
+  /** Runs the pages of bulk jobs; null where there are none. */
+  readonly bulkWork: BulkWork | null
   readonly url: () => string
   readonly clock: Clock
   readonly log: Log
@@ -98,7 +98,8 @@ export function createFunctions(deps: FunctionsDeps): Functions {
     clock,
     log,
   })
-  const runBulk = createRunBulkJob(background, deps.runBulkJob)
+  const runBulk = createRunBulkJob(background, deps.bulkWork)
+  const bulkJobs = createBulkJobs({ background, work: deps.bulkWork, clock })
   /** Takes what the code in force declares into use. */
   const configureBackground = (): Promise<void> =>
     background.configure(declaredJobs(code.current.definitions, config()), config().namespaces)
@@ -126,14 +127,14 @@ export function createFunctions(deps: FunctionsDeps): Functions {
       registerJobMetrics(metrics, background)
     },
     background,
-    bulkJobs: createBulkJobs(background, clock),
+    bulkJobs,
     endpoints: [
       ...createFunctionEndpoints({ served: () => code.current.served, invoker, counters, url }),
       createLogEndpoint({ lines, secret, projectFolder }),
       createHostsEndpoint({ hosts, clock }),
       createFunctionList({ definitions: () => code.current.definitions, invoker, projectFolder }),
       createEnqueueEndpoint({ background, clock }),
-      ...createJobEndpoints({ background, secret }),
+      ...createJobEndpoints({ background, bulkJobs, secret }),
       createMailEndpoint({ background, clock }),
       ...createSecretEndpoints({ store: secrets, onChanged: () => code.refreshSecrets() }),
     ],

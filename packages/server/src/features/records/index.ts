@@ -17,7 +17,7 @@ import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
 import type { BeforeHooks } from '../before-hooks.ts'
-import type { BulkJobs, RunBulkJob } from '../bulk-jobs.ts'
+import type { BulkJobs, BulkWork } from '../bulk-jobs.ts'
 import type { Feature } from '../feature.ts'
 import type { CheckTransactionJobs } from '../transaction-jobs.ts'
 import { type MissingIndex, missingIndexes, type RedundantIndex, redundantIndexes } from './advice/index-advice.ts'
@@ -25,7 +25,7 @@ import { createReadSamples } from './advice/read-samples.ts'
 import { createUnusedIndexes, type UnusedIndex } from './advice/unused-indexes.ts'
 import { createAggregates } from './aggregates/aggregate.ts'
 import { createBulkEndpoints } from './bulk/endpoints.ts'
-import { type BulkRunDeps, createRunBulkJob } from './bulk/run-bulk-job.ts'
+import { type BulkRunDeps, createBulkWork } from './bulk/run-bulk-job.ts'
 import { ChangeFeed } from './changes/change-feed.ts'
 import { createFindRows } from './changes/inserted-records.ts'
 import { type AppendPlatformChange, createPlatformLog } from './changes/platform-log.ts'
@@ -92,8 +92,8 @@ interface BulkTools extends Pick<BulkRunDeps, 'findAdministrator' | 'recordEnd'>
 }
 
 export interface Records extends Feature {
-  /** Runs the pages of bulk jobs. */
-  readonly runBulkJob: RunBulkJob
+  /** Runs the pages of bulk jobs; null without the tools for them. */
+  readonly bulkWork: BulkWork | null
   readonly feed: ChangeFeed
   /** Explains what a caller may do with a record; see `explainAccess`. Throws 404 without the tools for rules. */
   explainAccess(service: ServiceCaller, question: Question): Promise<AccessExplanation>
@@ -118,17 +118,6 @@ export interface Records extends Feature {
 interface JobsOfTransactions {
   readonly checkJobs: CheckTransactionJobs
 }
-
-const bulkRunOf = (
-  { jobs, findAdministrator, recordEnd }: BulkTools,
-  writing: Pick<BulkRunDeps, 'tables' | 'runWrite'>,
-): RunBulkJob =>
-  createRunBulkJob({
-    ...writing,
-    findAdministrator,
-    recordEnd,
-    isCanceled: async (id) => (await jobs().find(id))?.state === 'canceled',
-  })
 
 const noJobs: JobsOfLogs & WriteObserver & JobsOfTransactions = {
   checkJobs: async () => [],
@@ -205,7 +194,7 @@ export function createRecords(deps: RecordsDeps): Records {
       ...createUsageEndpoints({ ...deps, usage }),
       ...(deps.bulk ? createBulkEndpoints({ resolve, jobs: deps.bulk.jobs }) : []),
     ],
-    runBulkJob: deps.bulk ? bulkRunOf(deps.bulk, { tables, runWrite }) : async () => 'done',
+    bulkWork: deps.bulk ? createBulkWork({ ...deps, ...deps.bulk, tables, runWrite }) : null,
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
     metrics(metrics) {
       conflicts.register(metrics)

@@ -111,6 +111,9 @@ describeServer('bulk jobs', { config, clock, settings: { projectFolder: project.
     expectRefusal(await admin.client.get(`${bulkPath('posts', 'other')}/${job.id}`), 404)
     expectRefusal(await admin.client.delete(`${bulkPath('posts', 'other')}/${job.id}`), 404)
     expect(await rowsOf(path, [['title', '==', 'b']])).toBe(3)
+    // One without records has no database.
+    const empty = await runBulk(admin.client, bulkPath('posts', 'empty'), { action: 'delete', limit: 1 })
+    expect(empty).toMatchObject({ state: 'done', changed: 0, failed: 0 })
   })
 
   test('[BULK-1] an invalid change is refused before a job exists', async () => {

@@ -2,15 +2,24 @@
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { conflict } from '../../../errors.ts'
-import { bulkJobsMax } from '../../../limits/dashboard.ts'
-import { functionRetries } from '../../../limits/function-jobs.ts'
-import { BulkFailure, type BulkJobs, type BulkState, type RunBulkJob, type StoredBulkJob } from '../../bulk-jobs.ts'
+import { conflict, unavailable } from '../../../errors.ts'
+import { bulkCancelTriesMax, bulkJobsMax } from '../../../limits/dashboard.ts'
+import { functionJobLeaseMs, functionRetries } from '../../../limits/function-jobs.ts'
+import {
+  type BulkClaim,
+  BulkFailure,
+  type BulkJobs,
+  type BulkState,
+  type BulkWork,
+  LeaseLost,
+  type StoredBulkJob,
+} from '../../bulk-jobs.ts'
 import type { Background } from '../background.ts'
 import type { JobStatus } from './job.ts'
 import { canceledError } from './job-admin.ts'
 import { JobError } from './job-error.ts'
 import type { RunClaimed } from './job-runner.ts'
+import type { JobTables } from './migrations.ts'
 
 /** The function that runs these jobs; no export has such a name. */
 export const bulkFunction = '@bulk'
@@ -46,7 +55,48 @@ const storedOf = (row: Row): StoredBulkJob => ({
 
 const columns = sql`id, unique_key, input, status, progress, error, created_at, finished_at`
 
-export function createBulkJobs(background: Background, clock: Clock): BulkJobs {
+/** The holder of a lease for a cancellation, which no node renews. */
+const cancelHolder = '@cancel'
+
+/**
+ * Claims an unfinished job for its cancellation, from the node that runs it too: a lease with the next fencing token,
+ * which concurrent cancellations share. If they end early, the job continues once the lease has expired. Null if the
+ * job has ended.
+ */
+const claimForCancel = ({ database, jobs }: JobTables, id: string, nowMs: number): Promise<BulkClaim | null> =>
+  database.write(async (tx) => {
+    const isClaimed = await tx.run(sql`UPDATE ${jobs} SET status = 'running', ready = 0,
+      fence = fence + CASE WHEN holder = ${cancelHolder} THEN 0 ELSE 1 END, holder = ${cancelHolder},
+      lease_until = ${nowMs + functionJobLeaseMs}
+      WHERE id = ${id} AND function = ${bulkFunction} AND finished_at IS NULL`)
+    if (isClaimed === 0) return null
+    const [row] = await tx.all<Pick<Row, 'input' | 'progress'> & { fence: unknown }>(
+      sql`SELECT fence, input, progress FROM ${jobs} WHERE id = ${id}`,
+    )
+    return row ? { id, token: Number(row.fence), input: row.input, progress: row.progress } : null
+  })
+
+/** Ends a claimed job as canceled; false where the claim was lost. */
+async function endCanceled(
+  { database, jobs }: JobTables,
+  { id, token, progress }: BulkClaim,
+  nowMs: number,
+): Promise<boolean> {
+  const ended = await database.write((tx) =>
+    tx.run(sql`UPDATE ${jobs} SET status = 'dead', holder = NULL, lease_until = NULL, finished_at = ${nowMs}, error = ${canceledError},
+      progress = ${progress} WHERE id = ${id} AND fence = ${token} AND status = 'running'`),
+  )
+  return ended > 0
+}
+
+export interface BulkJobsDeps {
+  readonly background: Background
+  /** Null where there are no bulk jobs. */
+  readonly work: BulkWork | null
+  readonly clock: Clock
+}
+
+export function createBulkJobs({ background, work, clock }: BulkJobsDeps): BulkJobs {
   const newId = createUuid7(clock)
   return {
     async add(key, input) {
@@ -81,22 +131,41 @@ export function createBulkJobs(background: Background, clock: Clock): BulkJobs {
       return row ? storedOf(row) : null
     },
     async cancel(id) {
-      return (await (await background.findParts())?.admin.cancel(id)) === 'changed'
+      const { tables } = (await background.findParts()) ?? {}
+      if (!tables || !work) return false
+      for (let tries = 0; tries < bulkCancelTriesMax; tries++) {
+        const claim = await claimForCancel(tables, id, clock.now())
+        if (!claim) return false
+        // Before it is shown as canceled: no page commits after that.
+        const progress = await work.fence(claim).catch((error: unknown) => {
+          if (error instanceof LeaseLost) return undefined
+          throw error
+        })
+        if (progress === undefined) continue
+        const canceled = { ...claim, progress }
+        if (!(await endCanceled(tables, canceled, clock.now()))) continue
+        await work.recordCanceled(canceled)
+        background.parts?.runner.wake([bulkFunction])
+        return true
+      }
+      throw unavailable(1, 'The job could not be claimed')
     },
   }
 }
 
 /** Performs an attempt of a bulk job. */
 export const createRunBulkJob =
-  (background: Pick<Background, 'openParts'>, run: RunBulkJob): RunClaimed =>
+  (background: Pick<Background, 'openParts'>, work: BulkWork | null): RunClaimed =>
   async (job, signal, closing) => {
     const { store } = await background.openParts()
-    const { id, input, progress, attempt } = job
+    if (!work) throw new JobError('final', 'There are no bulk jobs')
+    const { id, fence: token, input, progress, attempt } = job
     const save = (saved: string): Promise<boolean> => store.saveProgress(job, saved)
-    const end = await run({ id, input, progress, isLast: attempt > functionRetries, signal, closing, save }).catch(
-      (error: unknown) => {
+    const isLast = attempt > functionRetries
+    const end = await work
+      .run({ id, token, input, progress, isLast, signal, closing, save })
+      .catch((error: unknown) => {
         throw error instanceof BulkFailure ? new JobError('final', error.message) : error
-      },
-    )
+      })
     if (end === 'interrupted') throw new JobError('busy', 'The server closes')
   }

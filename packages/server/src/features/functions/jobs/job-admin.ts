@@ -51,7 +51,10 @@ export interface JobAdmin extends JobCounts {
   latest(name: string, limit: number): Promise<readonly StoredJob[]>
   /** Runs a dead job again from its first attempt, or a failed or waiting one at once. */
   retry(id: string): Promise<Changed>
-  /** Makes an unfinished job dead. The attempt under way is aborted when its node renews its leases. */
+  /**
+   * Makes an unfinished job dead. The attempt under way is aborted when its node renews its leases. Bulk jobs are
+   * canceled by `bulk-jobs`.
+   */
   cancel(id: string): Promise<Changed>
   pause(name: string): Promise<void>
   resume(name: string): Promise<void>

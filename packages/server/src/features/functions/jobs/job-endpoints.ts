@@ -6,13 +6,16 @@ import { cursorParam, limitParam, textParam } from '../../../http/input/query-sc
 import { createListCursors } from '../../../http/replies/list-cursor.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { functionJobsListed, functionJobsListedMax, scheduleRunsListed } from '../../../limits/function-jobs.ts'
+import type { BulkJobs } from '../../bulk-jobs.ts'
 import type { Background } from '../background.ts'
+import { bulkFunction } from './bulk-jobs.ts'
 import { jobStatuses } from './job.ts'
 import type { Changed, JobAdmin } from './job-admin.ts'
 import { formatJob, formatQueues, formatTimes, jobSchema, queueSchema, scheduleSchema } from './job-schemas.ts'
 
 export interface JobEndpointsDeps {
   readonly background: Background
+  readonly bulkJobs: Pick<BulkJobs, 'cancel'>
   /** Seals cursors. */
   readonly secret: string
 }
@@ -85,7 +88,7 @@ function listEndpoint({ background, secret }: JobEndpointsDeps): Endpoint {
   })
 }
 
-const oneEndpoints = ({ background }: JobEndpointsDeps): readonly Endpoint[] => [
+const oneEndpoints = ({ background, bulkJobs }: JobEndpointsDeps): readonly Endpoint[] => [
   endpoint({
     ...jobsCommon,
     name: 'functions.getJob',
@@ -127,7 +130,10 @@ const oneEndpoints = ({ background }: JobEndpointsDeps): readonly Endpoint[] => 
     replies: { 200: { description: 'Canceled', schema: ok } },
     errors: [404, 409],
     async handle({ params: { id = '' } }) {
-      return replyTo(await adminOf(background).cancel(id), 'The job is finished')
+      const admin = adminOf(background)
+      const isBulk = (await admin.find(id))?.function === bulkFunction
+      const changed = isBulk ? ((await bulkJobs.cancel(id)) ? 'changed' : 'refused') : await admin.cancel(id)
+      return replyTo(changed, 'The job is finished')
     },
   }),
 ]

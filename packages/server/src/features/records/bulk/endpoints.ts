@@ -122,7 +122,8 @@ export function createBulkEndpoints({ resolve, jobs }: BulkEndpointsDeps): reado
       method: 'DELETE',
       paths: paths('/:id'),
       summary: 'Cancel a bulk job',
-      description: 'What it has changed so far stays. A job that has ended is returned as it is.',
+      description:
+        'Nothing changes after the response; what has changed stays. A job that has ended is returned as it is.',
       scope: writeScope,
       replies: { 200: { description: 'The job', schema: jobSchema } },
       errors: [404],

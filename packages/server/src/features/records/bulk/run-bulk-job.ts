@@ -1,21 +1,25 @@
 /**
  * Runs a bulk job: pages of records in order of id, each in one transaction with the effect key that names it. A page
- * that was committed before its progress was saved is therefore not repeated: its response has the position.
+ * that was committed before its progress was saved is therefore not repeated: its response has the position. A page
+ * commits only under the fence of its claim; see `bulk-fence`.
  */
 import type { ServiceCaller } from '../../../access/caller.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
-import { ApiError } from '../../../errors.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { Sql } from '../../../engines/sql/sql.ts'
+import { ApiError, unavailable } from '../../../errors.ts'
 import type { Call } from '../../../http/endpoint.ts'
 import { createCall } from '../../../http/internal-request.ts'
 import { json, textOf } from '../../../http/replies/reply.ts'
 import { bulkFailuresMax, bulkFailuresNamed, bulkPageRecords } from '../../../limits/dashboard.ts'
-import { BulkFailure, type BulkRun, type RunBulkJob } from '../../bulk-jobs.ts'
-import type { TableCall, Tables } from '../resolve-table.ts'
+import { type BulkClaim, BulkFailure, type BulkRun, type BulkWork, LeaseLost } from '../../bulk-jobs.ts'
+import type { Namespaces, TableCall, Tables } from '../resolve-table.ts'
 import { findRows } from '../search/found-rows.ts'
 import { writeScopeOf } from '../table-endpoint.ts'
 import { type ByFilter, changeFound, findByFilter, parseByFilter } from '../writes/batch.ts'
 import { toResponse } from '../writes/response.ts'
 import type { RunWrite } from '../writes/write-runner.ts'
+import { lockFence, pageKeyOf, raiseFence } from './bulk-fence.ts'
 import type { BulkInput, BulkProgress } from './bulk-job.ts'
 
 /** How a job has ended, for the audit log. */
@@ -36,8 +40,9 @@ export interface BulkRunDeps {
   readonly findAdministrator: (actor: BulkInput['actor']) => Promise<ServiceCaller | null>
   /** Adds the only entry of a job to the audit log; a repeated one adds nothing. */
   readonly recordEnd: (end: BulkEnd) => Promise<void>
-  /** Whether the job was canceled; otherwise another node has it. */
-  readonly isCanceled: (id: string) => Promise<boolean>
+  readonly namespaces: () => Namespaces
+  readonly sql: Pick<Sql, 'database'>
+  readonly clock: Clock
 }
 
 const start: BulkProgress = { page: 0, after: null, changed: 0, failed: 0, failures: [], size: bulkPageRecords }
@@ -62,8 +67,66 @@ interface RefusedPage {
   readonly error: ApiError
 }
 
-export function createRunBulkJob(deps: BulkRunDeps): RunBulkJob {
-  const { tables, runWrite, findAdministrator, recordEnd, isCanceled } = deps
+/** See `raiseFence`. A namespace that is not served any more has no pages under way. */
+async function raise(
+  { namespaces, sql, clock }: Pick<BulkRunDeps, 'namespaces' | 'sql' | 'clock'>,
+  claim: BulkClaim,
+  { namespace, instanceId }: BulkInput,
+  page: number,
+): Promise<string | null> {
+  if (!namespaces().has(namespace)) return null
+  const database = sql.database({ namespace, instanceId })
+  return raiseFence({ database, namespace }, claim, { page, nowMs: clock.now() })
+}
+
+/** One page in its transaction. */
+async function runPage(
+  runWrite: RunWrite,
+  claim: BulkClaim,
+  call: Call,
+  table: TableCall,
+  selection: ByFilter,
+  after: string | null,
+): Promise<Page | RefusedPage> {
+  const { database, address } = table
+  let ids: readonly string[] = []
+  try {
+    const reply = await runWrite(
+      call,
+      table,
+      () => ({ kind: 'plain' }),
+      async (write) => {
+        const isFenced = await lockFence(write.tx, { database, namespace: address.namespace }, claim)
+        ids = await findByFilter(write, selection, after)
+        // The next attempt raises the fence before its first page.
+        if (!isFenced && ids.length > 0) throw unavailable(1, 'The instance was created after the attempt began')
+        await changeFound(write, ids, selection)
+        return toResponse(json({ count: ids.length, last: ids.at(-1) ?? null }))
+      },
+    )
+    return JSON.parse(textOf(reply) ?? '') as Page
+  } catch (error) {
+    if (isRefusal(error) && ids.length > 0) return { ids, error }
+    throw error
+  }
+}
+
+const callOf = (run: BulkRun, { path, actor }: BulkInput, caller: ServiceCaller, page: number): Call =>
+  createCall(
+    {
+      method: 'POST',
+      target: path,
+      caller,
+      requestId: run.id,
+      effectKey: pageKeyOf(run.id, page),
+      address: actor.address,
+      signal: run.signal,
+    },
+    { path, query: '', params: {} },
+  )
+
+export function createBulkWork(deps: BulkRunDeps): BulkWork {
+  const { tables, runWrite, findAdministrator, recordEnd } = deps
 
   /** The table for the administrator. Throws `BulkFailure` where the job is not permitted or not possible any more. */
   async function open({ namespace, instanceId, table, actor, change }: BulkInput) {
@@ -81,49 +144,11 @@ export function createRunBulkJob(deps: BulkRunDeps): RunBulkJob {
     }
   }
 
-  async function runPage(
-    call: Call,
-    table: TableCall,
-    selection: ByFilter,
-    after: string | null,
-  ): Promise<Page | RefusedPage> {
-    let ids: readonly string[] = []
-    try {
-      const reply = await runWrite(
-        call,
-        table,
-        () => ({ kind: 'plain' }),
-        async (write) => {
-          ids = await findByFilter(write, selection, after)
-          await changeFound(write, ids, selection)
-          return toResponse(json({ count: ids.length, last: ids.at(-1) ?? null }))
-        },
-      )
-      return JSON.parse(textOf(reply) ?? '') as Page
-    } catch (error) {
-      if (isRefusal(error) && ids.length > 0) return { ids, error }
-      throw error
-    }
-  }
-
-  const callOf = (run: BulkRun, { path, actor }: BulkInput, caller: ServiceCaller, page: number): Call =>
-    createCall(
-      {
-        method: 'POST',
-        target: path,
-        caller,
-        requestId: run.id,
-        effectKey: `${run.id}:${page}`,
-        address: actor.address,
-        signal: run.signal,
-      },
-      { path, query: '', params: {} },
-    )
-
   /** Runs pages until the last one. Saves and returns the progress; null where the attempt ends early. */
   async function runPages(run: BulkRun, input: BulkInput, note: (progress: BulkProgress) => void) {
-    let progress: BulkProgress = run.progress === null ? start : (JSON.parse(run.progress) as BulkProgress)
+    let progress = progressOf(run)
     note(progress)
+    await raise(deps, run, input, progress.page)
     for (;;) {
       const left = input.change.limit - progress.changed - progress.failed
       if (left <= 0) return 'done'
@@ -132,6 +157,8 @@ export function createRunBulkJob(deps: BulkRunDeps): RunBulkJob {
       const { call, caller, selection } = await open(input)
       const limit = Math.min(progress.size, left)
       const page = await runPage(
+        runWrite,
+        run,
         callOf(run, input, caller, progress.page),
         call,
         { ...selection, limit },
@@ -140,13 +167,13 @@ export function createRunBulkJob(deps: BulkRunDeps): RunBulkJob {
       progress = 'error' in page ? afterRefusal(progress, page) : afterPage(progress, page)
       if (progress.failed > bulkFailuresMax)
         throw new BulkFailure(`More than ${bulkFailuresMax} records were refused; the first: ${firstOf(progress)}`)
-      if (!(await run.save(JSON.stringify(progress)))) return 'lost'
+      if (!(await run.save(JSON.stringify(progress)))) throw new LeaseLost()
       note(progress)
       if ('count' in page && page.count < limit) return 'done'
     }
   }
 
-  return async (run) => {
+  async function run(run: BulkRun): Promise<'done' | 'interrupted'> {
     const input = JSON.parse(run.input) as BulkInput
     let progress = start
     const note = (next: BulkProgress): void => {
@@ -157,17 +184,32 @@ export function createRunBulkJob(deps: BulkRunDeps): RunBulkJob {
     try {
       const end = await runPages(run, input, note)
       if (end === 'done') await record('done', 'done')
-      if (end === 'lost') {
-        if (await isCanceled(run.id)) await record('done', 'canceled')
-        throw new Error('The job was canceled, or another node has it')
-      }
       return end
     } catch (error) {
-      if (error instanceof BulkFailure || (run.isLast && !run.signal.aborted)) await record('failed', 'failed')
+      const isLost = error instanceof LeaseLost || run.signal.aborted
+      if (error instanceof BulkFailure || (run.isLast && !isLost)) await record('failed', 'failed')
       throw error
     }
   }
+
+  return {
+    run,
+    async fence(claim) {
+      const progress = progressOf(claim)
+      const committed = await raise(deps, claim, JSON.parse(claim.input) as BulkInput, progress.page)
+      return committed === null ? claim.progress : JSON.stringify(afterPage(progress, JSON.parse(committed) as Page))
+    },
+    recordCanceled: (claim) =>
+      recordEnd({
+        id: claim.id,
+        outcome: 'done',
+        ...contentOf(JSON.parse(claim.input) as BulkInput, progressOf(claim), 'canceled'),
+      }),
+  }
 }
+
+const progressOf = ({ progress }: BulkClaim): BulkProgress =>
+  progress === null ? start : (JSON.parse(progress) as BulkProgress)
 
 const firstOf = ({ failures: [first] }: BulkProgress): string => (first ? `${first.id}: ${first.message}` : '')
 
