@@ -48,7 +48,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     api,
     sockets,
     limiter,
-    authenticate: users.authenticate,
+    authenticate: users.authenticateHeader,
     dashboard: dashboard.access,
     audit: dashboard.audit,
     recorder: dashboard.recorder,

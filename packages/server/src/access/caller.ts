@@ -21,6 +21,8 @@ export interface UserCaller {
   readonly sessionId: string | null
   /** Expiry of the token in milliseconds since 1970. Work that outlives the request must end by then. */
   readonly expiresAtMs: number
+  /** The `callerKey`, kept because a request uses it several times. */
+  readonly key: string
 }
 
 export interface ServiceCaller {
@@ -69,13 +71,20 @@ export function requireUser(caller: Caller): UserCaller {
 /** The `callerKey` of a user. */
 export const userKey = (id: string): string => `user:${id}`
 
+/** A user as a caller; by default without a session and an expiry. */
+export const userCallerOf = (
+  auth: Auth,
+  sessionId: string | null = null,
+  expiresAtMs: number = Number.POSITIVE_INFINITY,
+): UserCaller => Object.freeze({ kind: 'user', auth, sessionId, expiresAtMs, key: userKey(auth.id) })
+
 /** One string per distinct caller, used as a key of idempotency records and caches. Contains no secret. */
 export function callerKey(caller: Caller): string {
   switch (caller.kind) {
     case 'anonymous':
       return `anonymous:${caller.address}`
     case 'user':
-      return userKey(caller.auth.id)
+      return caller.key
     case 'service':
       return `service:${caller.keyName}`
   }

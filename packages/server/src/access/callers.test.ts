@@ -1,10 +1,9 @@
 /** Callers for unit tests. */
-import type { UserCaller } from './caller.ts'
+import { type UserCaller, userCallerOf } from './caller.ts'
 
 /** A signed-in user without roles or claims, whose token does not expire. */
-export const userCaller = (id: string): UserCaller => ({
-  kind: 'user',
-  auth: {
+export const userCaller = (id: string): UserCaller =>
+  userCallerOf({
     id,
     email: null,
     emailVerified: false,
@@ -12,7 +11,4 @@ export const userCaller = (id: string): UserCaller => ({
     role: 'user',
     isAnonymous: false,
     custom: {},
-  },
-  sessionId: null,
-  expiresAtMs: Number.POSITIVE_INFINITY,
-})
+  })

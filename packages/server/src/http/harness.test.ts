@@ -15,6 +15,7 @@ import { type Endpoint, endpoint, type SocketEndpoint } from './endpoint.ts'
 import { createMetrics } from './metrics.ts'
 import { json } from './replies/reply.ts'
 import type { UnreadResponsesOptions } from './replies/unread-responses.ts'
+import { parseBearer } from './security/authorization.ts'
 import { createCors } from './security/cors.ts'
 import { createRateLimiter, type RateLimits } from './security/rate-limit.ts'
 import { openServer, type Served, type Server } from './server.ts'
@@ -100,7 +101,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       admission: options.admission ?? new AdmissionControl(),
       limiter: createRateLimiter(createMemoryCluster({ clock }), () => fewOfAll),
       serviceKeys: createServiceKeys(keys, clock),
-      authenticate,
+      authenticate: (authorization) => authenticate(parseBearer(authorization)),
       sockets,
       cors: createCors(options.cors ?? { mode: 'release', origins: [] }),
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),

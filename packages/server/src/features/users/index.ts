@@ -1,6 +1,6 @@
 /** The users feature: creates its services in order of dependency and lists the endpoints of all its areas. */
 import { randomUUID } from 'node:crypto'
-import type { Auth, UserCaller } from '../../access/caller.ts'
+import { type Auth, type UserCaller, userCallerOf } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { HashCost } from '../../base/crypto/argon2.ts'
 import type { Log } from '../../base/log.ts'
@@ -297,6 +297,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
   return {
     name: 'users',
     authenticate: parts.authenticate,
+    authenticateHeader: parts.authenticateHeader,
     refreshClaims: parts.refreshClaims,
     async reloadUser(user) {
       const account = await accounts.find(parts.database, user.auth.id)
@@ -311,8 +312,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
       if (account.disabledAtMs !== null) return 'disabled'
       const { customClaims, hookClaims } = account
       const claims = { customClaims, hookClaims: computedClaims === undefined ? hookClaims : computedClaims }
-      const auth = authOf(account, hooks.customOf(claims))
-      return Object.freeze({ kind: 'user', auth, sessionId: null, expiresAtMs: Number.POSITIVE_INFINITY })
+      return userCallerOf(authOf(account, hooks.customOf(claims)))
     },
     computeClaims(userId, { address, requestId, signal }) {
       // As at a sign-in.

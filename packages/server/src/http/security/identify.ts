@@ -4,15 +4,15 @@ import type { ServiceKeys } from '../../access/service-keys.ts'
 import { ApiError, invalidServiceKey } from '../../errors.ts'
 import type { Endpoint } from '../endpoint.ts'
 import type { RequestContext } from '../request-context.ts'
-import { parseBearer, scopesOf } from './authorization.ts'
+import { scopesOf } from './authorization.ts'
 import { type DashboardAccess, identifyAdministrator, isDashboardEndpoint } from './dashboard-access.ts'
 import { isExempt, type RateLimiter } from './rate-limit.ts'
 
 export interface IdentifyParts {
   readonly limiter: RateLimiter
   readonly serviceKeys: ServiceKeys
-  /** The user of a bearer token. Throws or rejects with 401. Returns a promise only where it needs I/O. */
-  readonly authenticate: (bearerToken: string) => UserCaller | Promise<UserCaller>
+  /** The user of an `Authorization` header. Throws or rejects with 401. Returns a promise only where it needs I/O. */
+  readonly authenticate: (authorization: string) => UserCaller | Promise<UserCaller>
   readonly dashboard: DashboardAccess
 }
 
@@ -50,7 +50,7 @@ function identifyUser(
     return caller
   }
   try {
-    const user = authenticate(parseBearer(authorization))
+    const user = authenticate(authorization)
     return user instanceof Promise ? user.catch(refused) : user
   } catch (error) {
     return refused(error)
@@ -72,4 +72,4 @@ export const authenticateAgain = (
 ): Caller | Promise<Caller> =>
   isDashboardEndpoint(endpoint)
     ? identifyAdministrator(parts, endpoint, context)
-    : parts.authenticate(parseBearer(context.headers.get('authorization') ?? ''))
+    : parts.authenticate(context.headers.get('authorization') ?? '')

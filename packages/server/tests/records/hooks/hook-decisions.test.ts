@@ -1,6 +1,6 @@
 /** What hooks before a write decide: races, wrong results, access rules, and several writes of one row. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import type { Caller } from '../../../src/access/caller.ts'
+import { userCaller } from '../../../src/access/callers.test.ts'
 import { ApiError } from '../../../src/errors.ts'
 import { hookAttemptsMax } from '../../../src/limits/writes.ts'
 import { engines } from '../../harness/engines.ts'
@@ -247,12 +247,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('decision
   })
 
   test('[FN-BEFORE-1] a user is the caller of its hooks', async () => {
-    const caller: Caller = {
-      kind: 'user',
-      auth: { id: 'u1' },
-      sessionId: null,
-      expiresAtMs: Date.now() + 1e6,
-    } as Caller
+    const caller = userCaller('u1')
     set(() => undefined, 'posts.insert')
     expect((await records.request('records.insert', { table: 'posts', body: {}, caller })).status).toBe(201)
     expect(records.events).toHaveLength(1)

@@ -2,7 +2,14 @@
  * Explains what a caller may do (rules RULES-EXPLAIN-*): the verdict is that of the endpoint's own code in a rehearsal,
  * and the clauses are of the trees that this code evaluates.
  */
-import { type Auth, type Caller, callerKey, type ServiceCaller, type UserCaller } from '../../../access/caller.ts'
+import {
+  type Auth,
+  type Caller,
+  callerKey,
+  type ServiceCaller,
+  type UserCaller,
+  userCallerOf,
+} from '../../../access/caller.ts'
 import type { RuleEvaluator } from '../../../access/rule-evaluator.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -77,10 +84,7 @@ async function verdictOf(rehearse: () => Promise<unknown>): Promise<Verdict> {
 /** The caller of a question; null for a disabled user. Throws 400 for an unknown one. */
 export async function findCaller(callers: CallersOfQuestions, question: CallerQuestion): Promise<Caller | null> {
   if (question.kind === 'anonymous') return { kind: 'anonymous', auth: null, address: '' }
-  if (question.kind === 'claims') {
-    const auth = authOfClaims(question.auth, callers.seal)
-    return { kind: 'user', auth, sessionId: null, expiresAtMs: Number.POSITIVE_INFINITY }
-  }
+  if (question.kind === 'claims') return userCallerOf(authOfClaims(question.auth, callers.seal))
   const found = await callers.find(question.id)
   if (found === null) throw invalidField('caller.id', 'unknown', 'no such user')
   return found === 'disabled' ? null : found

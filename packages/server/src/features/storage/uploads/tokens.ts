@@ -4,7 +4,7 @@
  * token matches the request.
  */
 
-import type { Auth, Caller } from '../../../access/caller.ts'
+import { type Auth, type Caller, userCallerOf } from '../../../access/caller.ts'
 import { createSealer } from '../../../base/crypto/seal.ts'
 import { z } from '../../../base/schemas/z.ts'
 import { invalidToken, tokenExpired } from '../../../errors.ts'
@@ -71,5 +71,5 @@ export function callerOf(issuer: Issuer, scope: string): Exclude<Caller, { kind:
   if ('key' in issuer) return { kind: 'service', auth: null, keyName: issuer.key, scopes: [scope] }
   const auth = Object.freeze(issuer.user) as unknown as Auth
   // The URL has its own expiry.
-  return { kind: 'user', auth, sessionId: issuer.session, expiresAtMs: Number.POSITIVE_INFINITY }
+  return userCallerOf(auth, issuer.session)
 }

@@ -4,7 +4,7 @@
  */
 import { sign as signBytes } from 'node:crypto'
 import type { JWTHeaderParameters } from 'jose'
-import type { Auth, UserCaller } from '../../../access/caller.ts'
+import { type Auth, type UserCaller, userCallerOf } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { z } from '../../../base/schemas/z.ts'
@@ -194,7 +194,7 @@ function callerOf(claims: z.infer<typeof accessClaims>): UserCaller {
     isAnonymous: claims.isAnonymous,
     custom: claims.custom,
   })
-  return Object.freeze({ kind: 'user', auth, sessionId: claims.sid, expiresAtMs: claims.exp * 1000 })
+  return userCallerOf(auth, claims.sid, claims.exp * 1000)
 }
 
 /**

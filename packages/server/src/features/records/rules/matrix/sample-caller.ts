@@ -2,7 +2,7 @@
  * A user that stands for every user: its properties are marks, which show in the trees that rules return where a record
  * is compared with the caller. Also notes what a rule reads of the caller.
  */
-import type { Auth, UserCaller } from '../../../../access/caller.ts'
+import { type Auth, type UserCaller, userCallerOf } from '../../../../access/caller.ts'
 
 /** A mark is the name of a property in these brackets, which no stored text is expected to have. */
 const markOf = (name: string): string => `⟦${name}⟧`
@@ -64,7 +64,7 @@ export function createSampleCaller(claimOf: ClaimValue): SampleCaller {
     },
   })
   return {
-    caller: { kind: 'user', auth: observed, sessionId: null, expiresAtMs: Number.POSITIVE_INFINITY },
+    caller: userCallerOf(observed),
     reads,
     claims,
   }
