@@ -57,6 +57,7 @@ function onFirstRequest(create: () => RequestHandler): RequestHandler {
 
 type RoutedRequest = Request & { readonly params: Params }
 type Route = (request: RoutedRequest, runtime: RuntimeServer) => Response | undefined | Promise<Response | undefined>
+
 /** Listens on host and port. Throws when the port is taken or two endpoints claim the same path. */
 export function openServer(options: ServerOptions): Server {
   let isDraining = false
