@@ -31,7 +31,8 @@ export interface Checkpointer {
    * the reason of a failure, which leaves the log unchanged.
    */
   recover(path: string): Promise<string | null>
-  close(): void
+  /** Resolves once no checkpoint is under way: the last connection to a file removes its log. */
+  close(): Promise<void>
 }
 
 export function openCheckpointer(): Checkpointer {
@@ -82,11 +83,12 @@ export function openCheckpointer(): Checkpointer {
       await run(path, mode)
     },
     recover: (path) => run(path, 'recover'),
-    close() {
-      void worker?.terminate()
+    async close() {
+      const closing = worker
+      worker = null
       for (const done of waiting.values()) done(failureOf('The engine is closing'))
       waiting.clear()
-      worker = null
+      await closing?.terminate()
     },
   }
 }

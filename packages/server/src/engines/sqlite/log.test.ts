@@ -10,6 +10,7 @@ import { KiB } from '../../limits/units.ts'
 import { prepareItems } from '../contract/sql-contract.ts'
 import type { Database, Sql } from '../sql/sql.ts'
 import { sql } from '../sql/sql-text.ts'
+import { openCheckpointer } from './checkpoint.ts'
 import { instancePath } from './instances/instance-database.ts'
 import { openSqlite } from './sqlite.ts'
 
@@ -155,4 +156,20 @@ test('a closed engine leaves no log', async () => {
   await engine.close()
   expect(logBytes(mainPath())).toBe(0)
   engine = openSqlite({ folder, prepareInstance: prepareItems, clock })
+})
+
+test('a checkpointer is closed once the checkpoint under way has ended', async () => {
+  const path = join(folder, 'alone.sqlite')
+  using database = new BunDatabase(path)
+  for (const mode of ['journal_mode = WAL', 'wal_autocheckpoint = 0', 'synchronous = OFF'])
+    database.run(`PRAGMA ${mode}`)
+  database.run('CREATE TABLE items (label TEXT)')
+  for (let i = 0; i < 64; i++) database.run('INSERT INTO items VALUES (?)', ['x'.repeat(1024 * KiB)])
+  const before = statSync(path).size
+  const checkpointer = openCheckpointer()
+  void checkpointer.checkpoint(path, 'passive')
+  while (statSync(path).size === before) await new Promise(setImmediate)
+  await checkpointer.close()
+  // Refused while another connection has the file.
+  expect(database.query('PRAGMA journal_mode = DELETE').get()).toEqual({ journal_mode: 'delete' })
 })

@@ -141,7 +141,7 @@ export function openSqlite(options: {
       await standIns.close()
       await statics.close()
       markClosed()
-      shared.checkpointer.close()
+      await shared.checkpointer.close()
       shared.threads.close()
       lock.close()
     },
