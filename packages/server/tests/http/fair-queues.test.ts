@@ -64,7 +64,7 @@ describeServer(
       await inFlight(server, 50)
       const modest = add(server.as('modest'))
       await inFlight(server, 51)
-      // A request in flight may lack its body; once all of these are, that of the one before them has been read.
+      // A request in flight may still wait for its body. Once fifty later ones are in flight, this one is queued.
       greedy.push(...addFifty())
       await inFlight(server, 101)
       expect((await server.service.delete(`/api/backup/hold/${hold.id}`)).status).toBe(200)

@@ -161,8 +161,8 @@ test('a closed engine leaves no log', async () => {
 test('a checkpointer is closed once the checkpoint under way has ended', async () => {
   const path = join(folder, 'alone.sqlite')
   using database = new BunDatabase(path)
-  for (const mode of ['journal_mode = WAL', 'wal_autocheckpoint = 0', 'synchronous = OFF'])
-    database.run(`PRAGMA ${mode}`)
+  for (const setting of ['journal_mode = WAL', 'wal_autocheckpoint = 0', 'synchronous = OFF'])
+    database.run(`PRAGMA ${setting}`)
   database.run('CREATE TABLE items (label TEXT)')
   for (let i = 0; i < 64; i++) database.run('INSERT INTO items VALUES (?)', ['x'.repeat(1024 * KiB)])
   const before = statSync(path).size

@@ -1,7 +1,7 @@
 /**
  * Authenticates bearer tokens. A token is verified once and cached; its session and user are read again every few
- * seconds, or at the next request after a revocation. A cache hit costs one map lookup, by the header of the request as
- * it is: taking the token out of it costs more than the lookup.
+ * seconds, or at the next request after a revocation. A cache hit costs one map lookup, keyed by the whole header:
+ * extracting the token costs more than the lookup.
  */
 import type { Auth, UserCaller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -50,7 +50,7 @@ export function createAuthentication(deps: {
 }): Authentication {
   const { database, tokens, revocation, hooks, clock } = deps
   const { dialect } = database
-  /** Of valid tokens, by the header `Bearer <token>`. */
+  /** Valid tokens, keyed by their header, `Bearer <token>`. */
   const known = createLru<string, CachedToken>(tokenCacheEntriesMax)
 
   /**

@@ -63,9 +63,5 @@ export function createSampleCaller(claimOf: ClaimValue): SampleCaller {
       return Reflect.get(target, name)
     },
   })
-  return {
-    caller: userCallerOf(observed),
-    reads,
-    claims,
-  }
+  return { caller: userCallerOf(observed), reads, claims }
 }
