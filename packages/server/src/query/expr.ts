@@ -49,12 +49,21 @@ function isSameComparison(one: Expr, other: Expr): boolean {
   return one.field === other.field && one.op === other.op && one.value === other.value
 }
 
+/** Whether one of the parts requires an alternative. */
+function isImplied(alternatives: readonly Expr[], parts: readonly Expr[]): boolean {
+  for (const one of alternatives) for (const part of parts) if (isSameComparison(one, part)) return true
+  return false
+}
+
 /** Without each `a OR b` beside an `a`: a rule "published or one's own" beside a filter for what is published. */
 function withoutImplied(parts: readonly Expr[]): readonly Expr[] {
-  if (parts.length < 2) return parts
-  const isRequired = (one: Expr): boolean => parts.some((part) => isSameComparison(one, part))
-  const isImplied = (part: Expr): boolean => part.kind === 'or' && part.of.some(isRequired)
-  return parts.some(isImplied) ? parts.filter((part) => !isImplied(part)) : parts
+  let kept: Expr[] | null = null
+  for (let at = 0; at < parts.length; at++) {
+    const part = parts[at] as Expr
+    if (part.kind === 'or' && isImplied(part.of, parts)) kept ??= parts.slice(0, at)
+    else kept?.push(part)
+  }
+  return kept ?? parts
 }
 
 /**

@@ -5,14 +5,14 @@
 import { encodedRowsKeptBytes, encodedRowsMinBytes } from '../../limits/api.ts'
 
 export interface EncodedRow {
-  /** The row without the columns whose names start with an underscore. */
-  decode(): Record<string, unknown>
+  /** The row without the columns whose names start with an underscore; of the others those of these names, or all. */
+  decode(names?: readonly string[] | null): Record<string, unknown>
   /** Upper bound of the bytes of its JSON. */
   readonly jsonBytesMax: number
   /**
    * Writes the same row in UTF-8 as `JSON.stringify` does, with stored JSON as it is; returns where it ends.
    */
-  writeJson(bytes: Uint8Array, at: number): number
+  writeJson(bytes: Buffer, at: number): number
 }
 
 const comma = 0x2c
@@ -39,7 +39,8 @@ export function encodeRows(head: string, rows: readonly EncodedRow[], tail: stri
   }
   reserve(at + tail.length * 3, at)
   at += buffer.write(tail, at)
-  const encoded = Buffer.from(buffer.subarray(0, at))
+  const encoded = Buffer.allocUnsafeSlow(at)
+  buffer.copy(encoded, 0, 0, at)
   if (buffer.length > encodedRowsKeptBytes) buffer = Buffer.allocUnsafe(encodedRowsMinBytes)
   return encoded
 }

@@ -2,20 +2,35 @@
 import type { EncodedRow } from '../../sql/encoded-rows.ts'
 import type { SqlRow } from '../../sql/sql.ts'
 import type { Column } from './message-reader.ts'
-import { createRowDecoder, type Decode, type DecodeRow, decoderOf, isJsonType, isTextType } from './row-decoder.ts'
+import {
+  createRowDecoder,
+  type Decode,
+  type DecodeRow,
+  decoderOf,
+  isBooleanType,
+  isJsonType,
+  isTextType,
+} from './row-decoder.ts'
 
 /** Writes a value as JSON; returns where it ends. */
-type WriteValue = (bytes: Buffer, start: number, end: number, target: Uint8Array, at: number) => number
+type WriteValue = (bytes: Buffer, start: number, end: number, target: Buffer, at: number) => number
 
 const quote = 0x22
 const backslash = 0x5c
 const firstPrintable = 0x20
+const minus = 0x2d
+const point = 0x2e
+const zero = 0x30
+const nine = 0x39
 /** A control character is escaped as `\u0001`. */
 const escapedBytesMax = 6
 
+/** Four bytes at a time: most values are shorter than what a call of the runtime costs. */
 const copy: WriteValue = (bytes, start, end, target, at) => {
+  let from = start
   let to = at
-  for (let from = start; from < end; from++) target[to++] = bytes[from] as number
+  for (; end - from >= 4; from += 4, to += 4) target.writeInt32LE(bytes.readInt32LE(from), to)
+  while (from < end) target[to++] = bytes[from++] as number
   return to
 }
 
@@ -24,12 +39,33 @@ const escapes = Array.from({ length: backslash + 1 }, (_, code) =>
   Buffer.from(JSON.stringify(String.fromCharCode(code)).slice(1, -1)),
 )
 
-/** Bytes from 0x80 on are parts of characters that JSON does not escape. */
+/** The same byte four times. */
+const fourOf = (byte: number): number => byte * 0x01010101
+const highBits = 0x80808080
+
+/** Non-zero if a byte of `word` is less than `byte`, which is at most 0x80; bytes from 0x80 on are greater. */
+const below = (word: number, byte: number): number => (word - fourOf(byte)) & ~word & highBits
+
+/** Whether a byte of `word` is escaped in JSON. Bytes from 0x80 on, parts of other characters, are not. */
+const hasEscape = (word: number): boolean =>
+  (below(word, firstPrintable) | below(word ^ fourOf(quote), 1) | below(word ^ fourOf(backslash), 1)) !== 0
+
+/** Four bytes at a time where none of them is escaped. */
 const writeText: WriteValue = (bytes, start, end, target, at) => {
+  let from = start
   let to = at
   target[to++] = quote
-  for (let from = start; from < end; from++) {
-    const byte = bytes[from] as number
+  while (from < end) {
+    if (end - from >= 4) {
+      const word = bytes.readInt32LE(from)
+      if (!hasEscape(word)) {
+        target.writeInt32LE(word, to)
+        from += 4
+        to += 4
+        continue
+      }
+    }
+    const byte = bytes[from++] as number
     if (byte >= firstPrintable && byte !== quote && byte !== backslash) target[to++] = byte
     else {
       const escaped = escapes[byte] as Buffer
@@ -40,32 +76,42 @@ const writeText: WriteValue = (bytes, start, end, target, at) => {
   return to
 }
 
-/** Integers of so many digits are the same text in JSON. */
+/** Decimals of so many digits are the same text in JSON. */
 const exactDigits = 15
 
-function isDigits(bytes: Buffer, start: number, end: number): boolean {
+/** Whether a number is written without an exponent, in at most `exactDigits`, and is not -0. */
+function isPlainDecimal(bytes: Buffer, start: number, end: number): boolean {
   if (end - start > exactDigits) return false
   for (let at = start; at < end; at++) {
     const byte = bytes[at] as number
-    if (byte < 0x30 || byte > 0x39) return false
+    if ((byte < zero || byte > nine) && byte !== point && (byte !== minus || at > start)) return false
   }
-  return true
+  return bytes[start] !== minus || end - start !== 2 || bytes[start + 1] !== zero
 }
 
-/** Numbers and booleans. */
-const writeOther = (type: number): WriteValue => {
-  const decode = decoderOf(type)
-  return (bytes, start, end, target, at) => {
-    if (isDigits(bytes, start, end)) return copy(bytes, start, end, target, at)
-    const text = JSON.stringify(decode(bytes, start, end))
-    for (let index = 0; index < text.length; index++) target[at + index] = text.charCodeAt(index)
-    return at + text.length
-  }
-}
+const trueText = Buffer.from('true')
+const falseText = Buffer.from('false')
+const nullText = Buffer.from('null')
 
-const writerOf = (type: number): WriteValue => {
+const writeBoolean =
+  (decode: Decode): WriteValue =>
+  (bytes, start, end, target, at) => {
+    const text = decode(bytes, start, end) ? trueText : falseText
+    return copy(text, 0, text.length, target, at)
+  }
+
+/** Numbers, as they are where JavaScript writes them alike. */
+const writeOther =
+  (decode: Decode): WriteValue =>
+  (bytes, start, end, target, at) => {
+    if (isPlainDecimal(bytes, start, end)) return copy(bytes, start, end, target, at)
+    return at + target.write(JSON.stringify(decode(bytes, start, end)), at)
+  }
+
+function writerOf(type: number): WriteValue {
   if (isJsonType(type)) return copy
-  return isTextType(type) ? writeText : writeOther(type)
+  if (isTextType(type)) return writeText
+  return (isBooleanType(type) ? writeBoolean : writeOther)(decoderOf(type))
 }
 
 /** What the rows of a statement have in common. */
@@ -75,7 +121,7 @@ export interface RowLayout {
   readonly decoders: readonly Decode[]
   /** Names of columns that are neither part of the decoded row nor of its JSON. */
   readonly others: readonly string[]
-  /** By column: `"name":` and how its value is written; null for a column that is not part of the JSON. */
+  /** By column: its key in the JSON, with what precedes it, and how its value is written; null for one that is not in it. */
   readonly members: readonly (Readonly<{ key: Buffer; write: WriteValue }> | null)[]
   /** Upper bound of the JSON beside the values. */
   readonly frameBytes: number
@@ -85,20 +131,21 @@ const isOther = (name: string): boolean => name.startsWith('_')
 
 export function createRowLayout(columns: readonly Column[]): RowLayout {
   let frameBytes = 2
+  let before = '{'
   const members = columns.map(({ name, type }) => {
-    const key = Buffer.from(`${JSON.stringify(name)}:`)
-    frameBytes += key.length + nullText.length + 1
-    return isOther(name) ? null : { key, write: writerOf(type) }
+    if (isOther(name)) return null
+    const key = Buffer.from(`${before}${JSON.stringify(name)}:`)
+    before = ','
+    frameBytes += key.length + nullText.length
+    return { key, write: writerOf(type) }
   })
   const decoders = columns.map(({ type }) => decoderOf(type))
   const others = columns.map(({ name }) => name).filter(isOther)
   return { decode: createRowDecoder(columns), decoders, others, members, frameBytes }
 }
 
-const nullText = Buffer.from('null')
 const openBrace = 0x7b
 const closeBrace = 0x7d
-const comma = 0x2c
 
 export class DataRow implements EncodedRow {
   constructor(
@@ -108,8 +155,8 @@ export class DataRow implements EncodedRow {
     private readonly end: number,
   ) {}
 
-  decode(): SqlRow {
-    const row = this.layout.decode(this.bytes, this.start)
+  decode(names: readonly string[] | null = null): SqlRow {
+    const row = this.layout.decode(this.bytes, this.start, names)
     for (const name of this.layout.others) delete row[name]
     return row
   }
@@ -127,16 +174,14 @@ export class DataRow implements EncodedRow {
     return this.layout.frameBytes + (this.end - this.start) * escapedBytesMax
   }
 
-  writeJson(target: Uint8Array, at: number): number {
+  writeJson(target: Buffer, at: number): number {
     const { bytes, layout } = this
     let to = at
-    target[to++] = openBrace
     let from = this.start + 2
     for (const member of layout.members) {
       const length = bytes.readInt32BE(from)
       from += 4
       if (member !== null) {
-        if (to > at + 1) target[to++] = comma
         to = copy(member.key, 0, member.key.length, target, to)
         to =
           length < 0
@@ -145,6 +190,7 @@ export class DataRow implements EncodedRow {
       }
       if (length > 0) from += length
     }
+    if (to === at) target[to++] = openBrace
     target[to++] = closeBrace
     return to
   }

@@ -13,6 +13,7 @@ const textTypes: ReadonlySet<number> = new Set([
   builtins.INT8,
 ])
 export const isTextType = (type: number): boolean => textTypes.has(type)
+export const isBooleanType = (type: number): boolean => type === builtins.BOOL
 export const isJsonType = (type: number): boolean => type === builtins.JSON || type === builtins.JSONB
 
 const numberTypes: ReadonlySet<number> = new Set([builtins.FLOAT8, builtins.FLOAT4, builtins.INT4, builtins.INT2])
@@ -39,29 +40,27 @@ const decodeBoolean: Decode = (bytes, start) => bytes[start] === 0x74
 export function decoderOf(type: number): Decode {
   if (textTypes.has(type)) return decodeText
   if (numberTypes.has(type)) return decodeNumber
-  if (type === builtins.BOOL) return decodeBoolean
+  if (isBooleanType(type)) return decodeBoolean
   const parse = pg.types.getTypeParser(type, 'text') as (text: string) => unknown
   return (bytes, start, end) => parse(bytes.toString('utf8', start, end))
 }
 
-/** Decodes the content of a DataRow message. */
-export type DecodeRow = (bytes: Buffer, start: number) => Record<string, unknown>
+/** Decodes the content of a DataRow message: the columns of these names, or all. */
+export type DecodeRow = (bytes: Buffer, start: number, only?: readonly string[] | null) => Record<string, unknown>
 
 export function createRowDecoder(columns: readonly Column[]): DecodeRow {
   const names = columns.map(({ name }) => name)
   const decoders = columns.map(({ type }) => decoderOf(type))
-  return (bytes, start) => {
+  return (bytes, start, only = null) => {
     const row: Record<string, unknown> = {}
     let at = start + 2
     for (let index = 0; index < names.length; index++) {
       const length = bytes.readInt32BE(at)
       at += 4
       const name = names[index] as string
-      if (length < 0) row[name] = null
-      else {
-        row[name] = (decoders[index] as Decode)(bytes, at, at + length)
-        at += length
-      }
+      if (only === null || only.includes(name))
+        row[name] = length < 0 ? null : (decoders[index] as Decode)(bytes, at, at + length)
+      if (length > 0) at += length
     }
     return row
   }

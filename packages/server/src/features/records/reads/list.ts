@@ -129,7 +129,7 @@ function orderOf({ backEnd, table, rows }: TableCall, sort: Sort): SqlText {
 }
 
 function listPage(call: TableCall, selection: Selection, window: Window, { totals, limits }: ListDeps): Promise<Reply> {
-  const { condition, sort, reader, nearby } = selection
+  const { condition, sort, reader } = selection
   const { limit, offset, page } = window
   const order = orderOf(call, sort)
   const where = call.backEnd.condition(condition, call.table)
@@ -141,12 +141,12 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
   const nearest = { table: call.table, condition, sort, position: null, limit }
   const writerWith = (total: number): PageWriter =>
     writerOf(
-      reader,
+      selection,
       (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
         const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
         return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
       },
-      nearby,
+      { isReversed: false, checked: null, lastFields: null },
     )
   return respondWithList(call, selection, limits, async <Row>(read: ReadPage<Row>, write: WritePage<Row>) => {
     for (let attempt = 0; ; attempt++) {
@@ -195,18 +195,15 @@ function respondWithList(
 }
 
 const writerOf = (
-  reader: RowReader,
+  { reader, nearby }: Pick<Selection, 'reader' | 'nearby'>,
   envelope: PageWriter['envelope'],
-  nearby: Nearby,
-  isReversed = false,
-  checked: CheckedList | null = null,
+  more: Pick<PageWriter, 'isReversed' | 'checked' | 'lastFields'>,
 ): PageWriter => ({
   takeVersion: reader.takeVersion,
   record: reader.record,
   ...measured({ item: reader.show, text: reader.json }, reader, nearby),
   envelope,
-  isReversed,
-  checked,
+  ...more,
 })
 
 /** The position of a cursor parameter; null for the start or end. A record id stands for the record's position. */
@@ -262,7 +259,7 @@ async function listFrom(
   cursor: string,
   { limits, found = null }: ListDeps,
 ): Promise<Reply> {
-  const { condition, sort, reader, checked, nearby } = selection
+  const { condition, sort, reader, checked } = selection
   const position = await findPosition(call, sort, direction, cursor)
   // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
@@ -291,7 +288,8 @@ async function listFrom(
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
-    return writerOf(reader, envelope, nearby, direction === 'before', checked)
+    const lastFields = sort.map(({ field }) => field)
+    return writerOf(selection, envelope, { isReversed: direction === 'before', checked, lastFields })
   }
   return respondWithList(call, selection, limits, async <Row>(read: ReadPage<Row>, write: WritePage<Row>) => {
     let reply: Written | null = null

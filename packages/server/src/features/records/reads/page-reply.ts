@@ -31,6 +31,11 @@ export interface PageWriter {
   readonly item: ((record: RecordRow) => unknown) | null
   /** The JSON of a row's item, without converting the row first. */
   text(row: RecordRow): string
+  /**
+   * The fields of the last record that the envelope of a complete page is made of; null if it needs none. Absent if it
+   * may need any.
+   */
+  readonly lastFields?: readonly string[] | null
   /** The envelope of the first `count` items; `last` is the record of the last of them. */
   envelope(count: number, last: RecordRow | null, isTruncated: boolean): ListEnvelope
   /** Whether the page was read from its end. */
@@ -138,8 +143,9 @@ export function encodedReply(
   limits: ResponseLimits,
 ): Reply | Promise<Reply> {
   if (bytes <= quickResponseBytes) {
-    const last = rows.at(-1)
-    const envelope = writer.envelope(rows.length, last ? writer.record(last.decode()) : null, false)
+    const { lastFields } = writer
+    const last = lastFields === null ? undefined : rows.at(-1)
+    const envelope = writer.envelope(rows.length, last ? writer.record(last.decode(lastFields)) : null, false)
     const body = encodeRows('{"items":[', inOrder(rows, writer), `],${JSON.stringify(envelope).slice(1)}`)
     if (rows.length === 0 || body.length <= limits.bytesMax()) return tagged(body)
   }
