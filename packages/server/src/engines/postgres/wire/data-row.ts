@@ -6,9 +6,12 @@ import {
   createRowDecoder,
   type Decode,
   type DecodeRow,
+  decodeBoolean,
+  decodeNumber,
   decoderOf,
   isBooleanType,
   isJsonType,
+  isNumberType,
   isTextType,
 } from './row-decoder.ts'
 
@@ -93,25 +96,27 @@ const trueText = Buffer.from('true')
 const falseText = Buffer.from('false')
 const nullText = Buffer.from('null')
 
-const writeBoolean =
-  (decode: Decode): WriteValue =>
-  (bytes, start, end, target, at) => {
-    const text = decode(bytes, start, end) ? trueText : falseText
-    return copy(text, 0, text.length, target, at)
-  }
+const writeBoolean: WriteValue = (bytes, start, end, target, at) => {
+  const text = decodeBoolean(bytes, start, end) ? trueText : falseText
+  return copy(text, 0, text.length, target, at)
+}
 
-/** Numbers, as they are where JavaScript writes them alike. */
-const writeOther =
+const writeDecoded =
   (decode: Decode): WriteValue =>
-  (bytes, start, end, target, at) => {
-    if (isPlainDecimal(bytes, start, end)) return copy(bytes, start, end, target, at)
-    return at + target.write(JSON.stringify(decode(bytes, start, end)), at)
-  }
+  (bytes, start, end, target, at) =>
+    at + target.write(JSON.stringify(decode(bytes, start, end)), at)
+
+const writeDecodedNumber = writeDecoded(decodeNumber)
+
+/** A number is copied where JavaScript writes the same text. */
+const writeNumber: WriteValue = (bytes, start, end, target, at) =>
+  (isPlainDecimal(bytes, start, end) ? copy : writeDecodedNumber)(bytes, start, end, target, at)
 
 function writerOf(type: number): WriteValue {
   if (isJsonType(type)) return copy
   if (isTextType(type)) return writeText
-  return (isBooleanType(type) ? writeBoolean : writeOther)(decoderOf(type))
+  if (isBooleanType(type)) return writeBoolean
+  return isNumberType(type) ? writeNumber : writeDecoded(decoderOf(type))
 }
 
 /** What the rows of a statement have in common. */
@@ -121,7 +126,7 @@ export interface RowLayout {
   readonly decoders: readonly Decode[]
   /** Names of columns that are neither part of the decoded row nor of its JSON. */
   readonly others: readonly string[]
-  /** By column: its key in the JSON, with what precedes it, and how its value is written; null for one that is not in it. */
+  /** By column: `{"name":` or `,"name":`, and how its value is written; null for one that is not part of the JSON. */
   readonly members: readonly (Readonly<{ key: Buffer; write: WriteValue }> | null)[]
   /** Upper bound of the JSON beside the values. */
   readonly frameBytes: number

@@ -17,6 +17,7 @@ export const isBooleanType = (type: number): boolean => type === builtins.BOOL
 export const isJsonType = (type: number): boolean => type === builtins.JSON || type === builtins.JSONB
 
 const numberTypes: ReadonlySet<number> = new Set([builtins.FLOAT8, builtins.FLOAT4, builtins.INT4, builtins.INT2])
+export const isNumberType = (type: number): boolean => numberTypes.has(type)
 
 export type Decode = (bytes: Buffer, start: number, end: number) => unknown
 
@@ -25,7 +26,7 @@ const decodeText: Decode = (bytes, start, end) => bytes.toString('utf8', start, 
 const exactDigits = 15
 
 /** Most numbers are a few digits, which cost less than a text. */
-const decodeNumber: Decode = (bytes, start, end) => {
+export const decodeNumber: Decode = (bytes, start, end) => {
   let value = 0
   for (let at = start; at < end; at++) {
     const digit = (bytes[at] as number) - 0x30
@@ -35,11 +36,11 @@ const decodeNumber: Decode = (bytes, start, end) => {
   return value
 }
 
-const decodeBoolean: Decode = (bytes, start) => bytes[start] === 0x74
+export const decodeBoolean: Decode = (bytes, start) => bytes[start] === 0x74
 
 export function decoderOf(type: number): Decode {
-  if (textTypes.has(type)) return decodeText
-  if (numberTypes.has(type)) return decodeNumber
+  if (isTextType(type)) return decodeText
+  if (isNumberType(type)) return decodeNumber
   if (isBooleanType(type)) return decodeBoolean
   const parse = pg.types.getTypeParser(type, 'text') as (text: string) => unknown
   return (bytes, start, end) => parse(bytes.toString('utf8', start, end))
