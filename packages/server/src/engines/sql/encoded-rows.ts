@@ -5,8 +5,8 @@
 import { encodedRowsKeptBytes, encodedRowsMinBytes } from '../../limits/api.ts'
 
 export interface EncodedRow {
-  /** The row without the columns whose names start with an underscore; of the others those of these names, or all. */
-  decode(names?: readonly string[] | null): Record<string, unknown>
+  /** The columns of these names, by default all that do not start with an underscore. */
+  decode(names?: readonly string[]): Record<string, unknown>
   /** Upper bound of the bytes of its JSON. */
   readonly jsonBytesMax: number
   /**
@@ -39,8 +39,7 @@ export function encodeRows(head: string, rows: readonly EncodedRow[], tail: stri
   }
   reserve(at + tail.length * 3, at)
   at += buffer.write(tail, at)
-  const encoded = Buffer.allocUnsafeSlow(at)
-  buffer.copy(encoded, 0, 0, at)
+  const encoded = Buffer.from(buffer.subarray(0, at))
   if (buffer.length > encodedRowsKeptBytes) buffer = Buffer.allocUnsafe(encodedRowsMinBytes)
   return encoded
 }

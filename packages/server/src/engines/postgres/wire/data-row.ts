@@ -9,6 +9,7 @@ import {
   decodeBoolean,
   decodeNumber,
   decoderOf,
+  exactDigits,
   isBooleanType,
   isJsonType,
   isNumberType,
@@ -28,7 +29,7 @@ const nine = 0x39
 /** A control character is escaped as `\u0001`. */
 const escapedBytesMax = 6
 
-/** Four bytes at a time: most values are shorter than what a call of the runtime costs. */
+/** Four bytes at a time: for most values, a call of the runtime's own copy would take longer. */
 const copy: WriteValue = (bytes, start, end, target, at) => {
   let from = start
   let to = at
@@ -42,18 +43,21 @@ const escapes = Array.from({ length: backslash + 1 }, (_, code) =>
   Buffer.from(JSON.stringify(String.fromCharCode(code)).slice(1, -1)),
 )
 
-/** The same byte four times. */
-const fourOf = (byte: number): number => byte * 0x01010101
+/** A word with the byte in each of its four places. */
+const broadcast = (byte: number): number => byte * 0x01010101
 const highBits = 0x80808080
 
 /** Non-zero if a byte of `word` is less than `byte`, which is at most 0x80; bytes from 0x80 on are greater. */
-const below = (word: number, byte: number): number => (word - fourOf(byte)) & ~word & highBits
+const bytesBelow = (word: number, byte: number): number => (word - broadcast(byte)) & ~word & highBits
 
 /** Whether a byte of `word` is escaped in JSON. Bytes from 0x80 on, parts of other characters, are not. */
 const hasEscape = (word: number): boolean =>
-  (below(word, firstPrintable) | below(word ^ fourOf(quote), 1) | below(word ^ fourOf(backslash), 1)) !== 0
+  (bytesBelow(word, firstPrintable) |
+    bytesBelow(word ^ broadcast(quote), 1) |
+    bytesBelow(word ^ broadcast(backslash), 1)) !==
+  0
 
-/** Four bytes at a time where none of them is escaped. */
+/** Four bytes at a time (SWAR) where none of them is escaped. */
 const writeText: WriteValue = (bytes, start, end, target, at) => {
   let from = start
   let to = at
@@ -79,10 +83,10 @@ const writeText: WriteValue = (bytes, start, end, target, at) => {
   return to
 }
 
-/** Decimals of so many digits are the same text in JSON. */
-const exactDigits = 15
-
-/** Whether a number is written without an exponent, in at most `exactDigits`, and is not -0. */
+/**
+ * Whether JavaScript certainly writes a number as the server has: it has no exponent, at most `exactDigits` characters,
+ * and is not -0.
+ */
 function isPlainDecimal(bytes: Buffer, start: number, end: number): boolean {
   if (end - start > exactDigits) return false
   for (let at = start; at < end; at++) {
@@ -160,7 +164,7 @@ export class DataRow implements EncodedRow {
     private readonly end: number,
   ) {}
 
-  decode(names: readonly string[] | null = null): SqlRow {
+  decode(names?: readonly string[]): SqlRow {
     const row = this.layout.decode(this.bytes, this.start, names)
     for (const name of this.layout.others) delete row[name]
     return row

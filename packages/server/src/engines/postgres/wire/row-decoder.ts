@@ -22,8 +22,8 @@ export const isNumberType = (type: number): boolean => numberTypes.has(type)
 export type Decode = (bytes: Buffer, start: number, end: number) => unknown
 
 const decodeText: Decode = (bytes, start, end) => bytes.toString('utf8', start, end)
-/** Integers of so many digits are exact. */
-const exactDigits = 15
+/** Decimals of so many digits survive the conversion to a number and back. */
+export const exactDigits = 15
 
 /** Most numbers are a few digits, which cost less than a text. */
 export const decodeNumber: Decode = (bytes, start, end) => {
@@ -47,19 +47,19 @@ export function decoderOf(type: number): Decode {
 }
 
 /** Decodes the content of a DataRow message: the columns of these names, or all. */
-export type DecodeRow = (bytes: Buffer, start: number, only?: readonly string[] | null) => Record<string, unknown>
+export type DecodeRow = (bytes: Buffer, start: number, only?: readonly string[]) => Record<string, unknown>
 
 export function createRowDecoder(columns: readonly Column[]): DecodeRow {
   const names = columns.map(({ name }) => name)
   const decoders = columns.map(({ type }) => decoderOf(type))
-  return (bytes, start, only = null) => {
+  return (bytes, start, only) => {
     const row: Record<string, unknown> = {}
     let at = start + 2
     for (let index = 0; index < names.length; index++) {
       const length = bytes.readInt32BE(at)
       at += 4
       const name = names[index] as string
-      if (only === null || only.includes(name))
+      if (!only || only.includes(name))
         row[name] = length < 0 ? null : (decoders[index] as Decode)(bytes, at, at + length)
       if (length > 0) at += length
     }

@@ -35,7 +35,14 @@ import { type Included, includingReader, parseInclude } from './include/parse-in
 import { measured } from './measured.ts'
 import { readNearest } from './nearest.ts'
 import { conditionsOf, pageQuery, type ReadEncodedPage, type ReadPage, type Respond, respondWithPage } from './page.ts'
-import { type CheckedList, encodedReply, type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
+import {
+  type CheckedList,
+  type EncodedPageWriter,
+  encodedReply,
+  type ListEnvelope,
+  type PageWriter,
+  pageReply,
+} from './page-reply.ts'
 import { requirePreviewScope } from './preview.ts'
 import { findRecord, type ListQuery, type Window, windowOf } from './read.ts'
 import type { RowReader } from './row-reader.ts'
@@ -43,6 +50,8 @@ import type { RowReader } from './row-reader.ts'
 interface Selection {
   readonly condition: Expr
   readonly sort: Sort
+  /** The fields that cursors and distances are made of. */
+  readonly keys: readonly string[]
   readonly reader: RowReader
   /** Where the response has a check for a transaction. */
   readonly checked: CheckedList | null
@@ -73,7 +82,7 @@ function parseSelection(call: TableCall, query: ListQuery): Selection {
   requirePreviewScope(call, query.preview)
   const versions = query.versions || query.check
   const reader = includingReader(call, fields, included, { keys, versions, previewChars: query.preview })
-  return { condition, sort, reader, checked, included, nearby }
+  return { condition, sort, keys, reader, checked, included, nearby }
 }
 
 /** Room for the digest and the names in a check. */
@@ -139,14 +148,14 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
     return pageQuery(call, reader, conditions, { order, limit, offset, visited, scalar, onRead })
   }
   const nearest = { table: call.table, condition, sort, position: null, limit }
-  const writerWith = (total: number): PageWriter =>
+  const writerWith = (total: number): EncodedPageWriter =>
     writerOf(
       selection,
       (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
         const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
         return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
       },
-      { isReversed: false, checked: null, lastFields: null },
+      { isReversed: false, checked: null, lastFields: [] },
     )
   return respondWithList(call, selection, limits, async <Row>(read: ReadPage<Row>, write: WritePage<Row>) => {
     for (let attempt = 0; ; attempt++) {
@@ -171,7 +180,7 @@ const isWrittenAtOnce = ({ included, nearby }: Selection, { bytes }: ReadRows<un
 /** A response; null if something of it is too large to be read in one step. */
 type Written = Reply | Promise<Reply | null>
 
-type WritePage<Row> = (found: ReadRows<Row>, writer: PageWriter) => Written
+type WritePage<Row> = (found: ReadRows<Row>, writer: EncodedPageWriter) => Written
 
 /** Reads the rows of the response and writes it. */
 type ReadList = <Row>(read: ReadPage<Row>, write: WritePage<Row>) => Promise<Reply | null>
@@ -197,8 +206,8 @@ function respondWithList(
 const writerOf = (
   { reader, nearby }: Pick<Selection, 'reader' | 'nearby'>,
   envelope: PageWriter['envelope'],
-  more: Pick<PageWriter, 'isReversed' | 'checked' | 'lastFields'>,
-): PageWriter => ({
+  more: Pick<EncodedPageWriter, 'isReversed' | 'checked' | 'lastFields'>,
+): EncodedPageWriter => ({
   takeVersion: reader.takeVersion,
   record: reader.record,
   ...measured({ item: reader.show, text: reader.json }, reader, nearby),
@@ -259,7 +268,7 @@ async function listFrom(
   cursor: string,
   { limits, found = null }: ListDeps,
 ): Promise<Reply> {
-  const { condition, sort, reader, checked } = selection
+  const { condition, sort, keys, reader, checked } = selection
   const position = await findPosition(call, sort, direction, cursor)
   // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
@@ -280,7 +289,7 @@ async function listFrom(
   }
   // One extra row shows whether there are more.
   const nearest = { table: call.table, condition, sort: walk, position, limit: limit + 1 }
-  const takeRest = ({ rows }: ReadRows<unknown>): PageWriter => {
+  const takeRest = ({ rows }: ReadRows<unknown>): EncodedPageWriter => {
     const hasMore = rows.length > limit
     if (hasMore) rows.pop()
     const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
@@ -288,8 +297,7 @@ async function listFrom(
       const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
       return truncated ? { ...rest, truncated } : rest
     }
-    const lastFields = sort.map(({ field }) => field)
-    return writerOf(selection, envelope, { isReversed: direction === 'before', checked, lastFields })
+    return writerOf(selection, envelope, { isReversed: direction === 'before', checked, lastFields: keys })
   }
   return respondWithList(call, selection, limits, async <Row>(read: ReadPage<Row>, write: WritePage<Row>) => {
     let reply: Written | null = null

@@ -31,17 +31,17 @@ export interface PageWriter {
   readonly item: ((record: RecordRow) => unknown) | null
   /** The JSON of a row's item, without converting the row first. */
   text(row: RecordRow): string
-  /**
-   * The fields of the last record that the envelope of a complete page is made of; null if it needs none. Absent if it
-   * may need any.
-   */
-  readonly lastFields?: readonly string[] | null
   /** The envelope of the first `count` items; `last` is the record of the last of them. */
   envelope(count: number, last: RecordRow | null, isTruncated: boolean): ListEnvelope
   /** Whether the page was read from its end. */
   readonly isReversed: boolean
   /** The list of which the page is the start, where the response has the check of it for a transaction. */
   readonly checked?: CheckedList | null
+}
+
+export interface EncodedPageWriter extends PageWriter {
+  /** The fields of the last record that the envelope of a complete page reads. */
+  readonly lastFields: readonly string[]
 }
 
 /** Parameters of a list from its start, as a check of a transaction takes them, and an upper bound of its bytes. */
@@ -139,13 +139,12 @@ export function pageReply(
 /** The response with a page of rows as the engine received them, of which only the last becomes a record. */
 export function encodedReply(
   { rows, bytes }: Pick<ReadRows<EncodedRow>, 'rows' | 'bytes'>,
-  writer: PageWriter,
+  writer: EncodedPageWriter,
   limits: ResponseLimits,
 ): Reply | Promise<Reply> {
   if (bytes <= quickResponseBytes) {
-    const { lastFields } = writer
-    const last = lastFields === null ? undefined : rows.at(-1)
-    const envelope = writer.envelope(rows.length, last ? writer.record(last.decode(lastFields)) : null, false)
+    const last = rows.at(-1)
+    const envelope = writer.envelope(rows.length, last ? writer.record(last.decode(writer.lastFields)) : null, false)
     const body = encodeRows('{"items":[', inOrder(rows, writer), `],${JSON.stringify(envelope).slice(1)}`)
     if (rows.length === 0 || body.length <= limits.bytesMax()) return tagged(body)
   }
